@@ -189,6 +189,8 @@ def test_the_nodes_of_a_cluster_and_a_board_without_a_game(browser: Browser, tmp
         assert about == expected | {"age of network": "01:05", "actors waiting": "1", "restarts": "3"}
         ring = browser.get("document.querySelector('svg.ring').getAttribute('aria-label')")
         assert ring == "self-play: playing (2 actors); training: learning"
+        flows = "[...document.querySelectorAll('.flow-text')].map((one) => one.textContent)"
+        assert browser.get(flows) == ["4 rows/s", "1 steps/s"]
         browser.get("location.hash = 'play'")
         browser.click("#always")
         assert not browser.errors()

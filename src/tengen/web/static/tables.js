@@ -104,7 +104,7 @@ function crossTable(ladder) {
 }
 
 // The parts of the run in a ring, what each does, and what flows between them.
-const RING = [["selfplay", "self-play", "games"], ["shuffle", "shuffle", "rows"], ["train", "training", "batches"], ["export", "export", "weights"], ["gate", "gate", "candidates"]];
+const RING = [["selfplay", "self-play", "rows"], ["shuffle", "shuffle", "samples"], ["train", "training", "weights"], ["export", "export", "candidates"], ["gate", "gate", "networks"]];
 
 export function dataTab(run, machine) {
   const { data } = run;
@@ -116,7 +116,7 @@ export function dataTab(run, machine) {
   if (data.shuffle) facts.push(["newest shuffle", `${short(data.shuffle.rows)} rows of rows ${short(data.shuffle.window[0])} to ${short(data.shuffle.window[1])}`], ["held back for validation", short(data.shuffle.validation)]);
   if (data.appetite) facts.push(["the learner could use", `${short(data.appetite)} rows/s`]);
   const { disk } = run;
-  const found = [h("section", { class: "card" }, h("h3", {}, "The loop"), h("p", { class: "about" }, "What each part is doing, and what flows between them."), ringPicture(run, last)),
+  const found = [h("section", { class: "card" }, h("h3", {}, "The loop"), h("p", { class: "about" }, "What each part is doing, and what flows between them."), h("div", { class: "scroll" }, ringPicture(run, last))),
     h("section", { class: "card" }, h("h3", {}, "Data"), windowPicture(run, last), h("dl", { class: "facts" }, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])))];
   if (run.parts.length > 1) found.push(partsCard(run.parts));
   if (disk) {
@@ -173,7 +173,8 @@ function ringPicture(run, last) {
     return stages.length === 2 ? [at ? 450 : 170, 115] : [w / 2 + 225 * Math.cos(angle), t / 2 + 6 + 108 * Math.sin(angle)];
   };
   const rate = (name) => (last(`${name}_per_second`) ? `${short(last(`${name}_per_second`))} ${name}/s` : "");
-  const rates = { games: rate("rows"), rows: rate("rows"), batches: rate("samples"), weights: rate("steps"), candidates: "" };
+  const count = (state) => { const found = run.networks.filter((one) => one.state === state).length; return found ? `${found} ${state}` : ""; };
+  const rates = { rows: rate("rows"), samples: rate("samples"), weights: rate("steps"), candidates: count("waiting"), networks: count("accepted") };
   const doing = (kind) => {
     const parts = alive.filter((part) => part.kind === kind);
     if (parts.length) return [parts.length > 1 ? `${parts.length} processes` : "", (parts[0].waiting ? "waiting: " : "") + parts[0].words].filter(Boolean).join(", ");
