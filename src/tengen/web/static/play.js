@@ -44,6 +44,8 @@ export class PlayTab {
       h("div", { class: "play-grid", tabindex: "-1", onkeydown: (event) => this.key(event) },
         h("div", {}, this.board, this.choices), h("div", {}, this.status, this.comment, this.bar, this.chances, h("div", { class: "row" }, this.acts), h("div", { class: "switches" }, switches), this.table, this.moves, this.others))));
     this.acts.forEach((act) => { act.disabled = true; });
+    // After a click, the arrow keys walk through the game; after the tab key, over the board.
+    this.board.addEventListener("mousedown", (event) => { event.preventDefault(); this.board.closest(".play-grid").focus({ preventScroll: true }); });
     window.addEventListener("pointerup", () => setTimeout(() => { if (this.seen) this.draw(); }));
   }
 
