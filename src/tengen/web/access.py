@@ -3,6 +3,7 @@
 import hmac
 import ipaddress
 import secrets
+import socket
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 _NAMES = ("localhost", "127.0.0.1", "::1")
@@ -57,11 +57,14 @@ class Access:
 
     def headers(self) -> dict[str, str]:
         """Of every answer."""
-        return {**HEADERS, "Content-Security-Policy": page.policy(True)}
+        found = {**HEADERS, "Content-Security-Policy": page.policy(True)}
+        # Browsers complain about this one in pages of other machines without encryption.
+        return {**found, "Cross-Origin-Opener-Policy": "same-origin"} if self.is_local else found
 
     def address(self, port: int) -> str:
-        """The address to open."""
-        name = "localhost" if self.host in _NAMES else f"[{self.host}]" if ":" in self.host else self.host
+        """The address to open: with the name of this machine if the server listens on all of its addresses."""
+        host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host
+        name = "localhost" if host in _NAMES else f"[{host}]" if ":" in host else host
         return f"http://{name}:{port}/" + ("" if self.is_local else f"?token={self.token}")
 
 
