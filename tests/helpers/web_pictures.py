@@ -1,7 +1,7 @@
 """The pictures of the page in the documentation: `python -m tests.helpers.web_pictures RUN docs/images`.
 
-RUN is the folder of a run, or its report. Needs Chromium and Selenium. web.png shows the curves of the run, web-games.png a game, and web-dark.png the ladder in
-dark colours.
+RUN is the folder of a run, or its report. Needs Chromium and Selenium. web.png shows the curves of the run,
+web-games.png a game, and web-dark.png the ladder in dark colours.
 """
 
 import sys
