@@ -21,6 +21,7 @@ from tengen.web.folders import inside
 _MOST_FITTED = 400  # players; the time of a fit grows with their third power
 _MOST_POINTS = 600  # of the curve of ratings
 _MOST_SHOWN = 400  # players of a table, and pairs of players
+_UNTRAINED = "untrained"  # what runs call the network that they begin with
 _LARGEST = 1 << 20  # bytes of a summary
 
 
@@ -103,7 +104,8 @@ def rating_columns(
 ) -> dict[str, list[Any]]:
     """The table of the ratings of the run's own networks: when each was made, Elo, error and name.
 
-    `own` is the run's ladder. Times are those of the ratings, or else of when the run had the rows in the name.
+    `own` is the run's ladder. Times are those of the ratings (0 for the network that had not learned), or else of when
+    the run had the rows in the name.
     """
     then = measured(lines)
     known = {
@@ -122,7 +124,7 @@ def rating_columns(
         about = networks.parse_counts(name)
         if name not in at and about is None:
             continue
-        line = at.get(name, {})
+        line = {"elapsed": 0.0, "steps": 0} if name == _UNTRAINED else at.get(name, {})
         elapsed = line.get("elapsed")
         samples, made_of = about or (0, 0)
         if elapsed is None:
@@ -200,7 +202,7 @@ def match_summary(folder: Path) -> dict[str, Any] | None:
 
 
 def _kind(name: str) -> str:
-    if networks.parse(name) is not None or name == "untrained":
+    if networks.parse(name) is not None or name == _UNTRAINED:
         return "network"
     return "reference" if ratings.is_reference(name) else "other"
 

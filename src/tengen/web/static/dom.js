@@ -74,7 +74,7 @@ export function short(number) {
 }
 
 export function percent(share) {
-  return share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+  return share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)}\u00a0%`;
 }
 
 export function bytes(count) {
