@@ -27,6 +27,7 @@ class Browser:
     def open(self, address: str) -> None:
         """Open a page and wait until it has drawn itself."""
         self.driver.get("about:blank")
+        self.errors()  # of the page before, whose server may have ended
         self.driver.get(address)
         self.until("document.body.dataset.ready === 'yes'")
 
@@ -50,7 +51,7 @@ class Browser:
         return self.get("document.querySelector(arguments[0]).textContent", selector)
 
     def errors(self) -> list[str]:
-        """What the console has complained about since the last call."""
+        """What the console has complained about since the page was opened, or since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def resize(self, width: int, height: int, scale: float = 1.0) -> None:

@@ -1,7 +1,7 @@
 """The pictures of the page in the documentation: `python -m tests.helpers.web_pictures RUN docs/images`.
 
-Needs Chromium and Selenium. web.png shows the curves of the run, web-games.png a game, and web-dark.png the ladder in
-dark colours.
+RUN is the folder of a run, or its report. Needs Chromium and Selenium. web.png shows the curves of the run,
+web-games.png a game, and web-dark.png the ladder in dark colours.
 """
 
 import sys
@@ -18,7 +18,7 @@ _VIEWS = {"web": ("curves", False), "web-games": ("games", False), "web-dark": (
 def main(run: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, browsing(WIDTH, HEIGHT) as browser:
-        page = report.write(Path(place) / report.NAME, [run])
+        page = run.resolve() if run.is_file() else report.write(Path(place) / report.NAME, [run])
         for name, (tab, dark) in _VIEWS.items():
             browser.dark(dark)
             browser.resize(WIDTH, HEIGHT)

@@ -15,7 +15,7 @@ from tengen.web.access import Access
 from tests.helpers.patience import LONG, eventually
 
 if TYPE_CHECKING:
-    from tengen.web.server import PageServer
+    from tengen.web.server import LivePage, PageServer
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,7 @@ class Serving:
     address: str  # without a slash at the end
     access: Access
     server: "PageServer"
+    page: "LivePage"
 
     def end(self) -> None:
         """As Ctrl-C does."""
@@ -52,12 +53,13 @@ def serving(*folders: Path, host: str = "127.0.0.1") -> Iterator[Serving]:
 
     access = Access(host)
     listening = socket.create_server(("127.0.0.1", 0))
-    server = PageServer(LivePage(Watched(folders), access))
+    page = LivePage(Watched(folders), access)
+    server = PageServer(page)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
         eventually(lambda: server.started)
-        yield Serving(f"http://127.0.0.1:{listening.getsockname()[1]}", access, server)
+        yield Serving(f"http://127.0.0.1:{listening.getsockname()[1]}", access, server, page)
     finally:
         server.should_exit = True
         thread.join(LONG)

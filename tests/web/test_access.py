@@ -1,5 +1,7 @@
 """Who may ask for what."""
 
+import socket
+
 import pytest
 
 from tengen.web.access import Access
@@ -19,6 +21,9 @@ HOST = {"host": "localhost:8136"}
         (LOCAL, "GET", {**HOST, "origin": "http://evil.example"}, "", 403),
         (LOCAL, "GET", {**HOST, "origin": "null"}, "", 403),
         (LOCAL, "GET", {**HOST, "origin": "http://localhost:8136"}, "", None),
+        (LOCAL, "GET", {"host": "[::1"}, "", 403),
+        (LOCAL, "GET", {"host": "localhost@evil.example"}, "", 403),
+        (LOCAL, "GET", {**HOST, "origin": "http://[::1"}, "", 403),
         (LOCAL, "GET", {**HOST, "sec-fetch-site": "cross-site"}, "", 403),
         (LOCAL, "POST", HOST, "", 401),
         (LOCAL, "POST", {**HOST, "x-tengen-token": "wrong"}, "", 401),
@@ -39,7 +44,13 @@ def test_the_token_is_long_and_only_in_addresses_that_need_it() -> None:
     assert len(Access("0.0.0.0").token) >= 32
     assert Access("0.0.0.0").token != Access("0.0.0.0").token
     assert LOCAL.address(80) == "http://localhost:80/"
-    assert OPEN.address(80) == "http://0.0.0.0:80/?token=secret"
-    assert Access("::", "secret").address(80) == "http://[::]:80/?token=secret"
+    name = socket.gethostname()  # other machines do not find 0.0.0.0
+    assert OPEN.address(80) == Access("::", "secret").address(80) == f"http://{name}:80/?token=secret"
+    assert Access("10.0.0.7", "secret").address(80) == "http://10.0.0.7:80/?token=secret"
+    assert Access("fe80::1", "secret").address(80) == "http://[fe80::1]:80/?token=secret"
     assert "secret" not in repr(OPEN)
+    assert ("Cross-Origin-Opener-Policy" in LOCAL.headers(), "Cross-Origin-Opener-Policy" in OPEN.headers()) == (
+        True,
+        False,
+    )
     assert not Access("some.name").is_local

@@ -8,6 +8,8 @@ import pytest
 from tengen.config import load
 from tengen.config.rendering import render
 from tengen.data.records.records import Record, save_records
+from tengen.match import results
+from tengen.match.results import MatchResult
 from tengen.run.part import Progress
 from tengen.run.part_status import NODES, StatusWriter
 from tengen.web import report
@@ -18,7 +20,13 @@ from tests.helpers.web_server import serving
 
 pytestmark = needs_browser
 
-ARROW_RIGHT, ARROW_LEFT, HOME, END = "\ue014", "\ue012", "\ue011", "\ue010"  # as WebDriver names these keys
+ARROW_RIGHT, ARROW_LEFT, HOME, END, ESCAPE = (
+    "\ue014",
+    "\ue012",
+    "\ue011",
+    "\ue010",
+    "\ue00c",
+)  # as WebDriver names these keys
 # Pixels of a chart that are not those of its background.
 DRAWN = """[...document.querySelectorAll('.chart canvas')].map((canvas) => {
   const pixels = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -39,7 +47,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shown") / "runs"
     base = make_run(folder / "one")
     (base / "games" / NETWORKS[0]).mkdir()
-    (base / "games" / NETWORKS[0] / "00000001.sgf").write_text("(;SZ[3];B[bb](;W[aa];B[cc])(;W[ca];B[ac];W[cc]))")
+    commented = f"(;SZ[3];B[bb]C[{HOSTILE}](;W[aa];B[cc])(;W[ca];B[ac];W[cc]))"
+    (base / "games" / NETWORKS[0] / "00000001.sgf").write_text(commented)
     make_run(folder / "two", "train.batch=32", lines=30)
     report.write(folder.parent / "both.html", [folder])
     report.write(folder.parent / "one.html", [folder / "one"])
@@ -54,6 +63,17 @@ def test_every_chart_of_a_report_has_its_data(browser: Browser, runs: Path) -> N
     labels = browser.get("[...document.querySelectorAll('.chart canvas')].map((one) => one.getAttribute('aria-label'))")
     assert "Losses: total from 1.5 to 0.143; policy from 1.2 to 1.2; value from 0.4 to 0.4" in labels
     assert browser.get("document.querySelectorAll('.reliability circle').length") == 20
+    # The keyboard reads a chart and zooms.
+    tip, reset = (
+        "document.querySelector('[data-chart=losses] .tip')",
+        "document.querySelector('.toolbar button').hidden",
+    )
+    browser.press("[data-chart=losses] .plot", ARROW_RIGHT, ARROW_RIGHT)
+    assert browser.get(f"{tip}.textContent").startswith("00:10 total 1 policy 1.2")
+    browser.press("[data-chart=losses] .plot", "+")
+    assert not browser.get(reset)
+    browser.press("[data-chart=losses] .plot", ESCAPE)
+    assert browser.get(reset)
     # A line is switched off, the scale becomes linear, and x the number of games.
     browser.click("[data-chart=losses] .legend button")
     assert browser.get("document.querySelector('[data-chart=losses] .legend button').ariaPressed") == "false"
@@ -94,6 +114,8 @@ def test_a_game_is_clicked_through_to_its_end_and_hostile_names_do_nothing(brows
     assert browser.get("document.querySelectorAll('.board .stone').length") == 4
     browser.click(".variations button")
     assert (browser.get(f"{shown}.branch"), browser.get(f"{shown}.ply")) == ("", "1")
+    assert browser.text(".comment") == HOSTILE
+    assert browser.get("document.querySelectorAll('img, main script').length") == 0
     assert not browser.errors()
 
 
@@ -131,6 +153,22 @@ def test_the_live_page_changes_without_a_reload(browser: Browser, tmp_path: Path
         browser.until("document.querySelectorAll('.tabs a').length === 7")  # with the list of runs
         browser.get("location.hash = 'runs'")
         browser.until("document.querySelectorAll('#panel-runs tbody tr').length === 2")
+        # What a person did stays while the page changes: here, a part is folded in, and has the focus.
+        browser.get("location.hash = 'ladder'")
+        browser.until("document.querySelector('details.cross')")
+        browser.get("(document.querySelector('details.cross').open = false, document.querySelector('summary').focus())")
+        state, hidden = "document.querySelector('.live').dataset.state", "Object.defineProperty(document, 'hidden', "
+        browser.get(hidden + "{ value: true, configurable: true }).dispatchEvent(new Event('visibilitychange'))")
+        assert browser.get(state) == "asleep", "a tab that nobody sees needs no connection"
+        add_lines(base, [progress(50)])
+        results.append(base / results.OF_RUN, MatchResult(NETWORKS[1], "random", 3, 1, 0))
+        browser.get(hidden + "{ value: false, configurable: true }).dispatchEvent(new Event('visibilitychange'))")
+        browser.until(f"{state} === 'open' && {steps} === '200'")
+        browser.until("document.querySelectorAll('details.cross td.score').length === 6")
+        assert browser.get("[document.querySelector('details.cross').open, document.activeElement.tagName]") == [
+            False,
+            "SUMMARY",
+        ]
         assert browser.get("window.same") is True
         assert not browser.errors()
 
@@ -151,6 +189,8 @@ def test_the_nodes_of_a_cluster_and_a_board_without_a_game(browser: Browser, tmp
         assert about == expected | {"age of network": "01:05", "actors waiting": "1", "restarts": "3"}
         ring = browser.get("document.querySelector('svg.ring').getAttribute('aria-label')")
         assert ring == "self-play: playing (2 actors); training: learning"
+        flows = "[...document.querySelectorAll('.flow-text')].map((one) => one.textContent)"
+        assert browser.get(flows) == ["4 rows/s", "1 steps/s"]
         browser.get("location.hash = 'play'")
         browser.click("#always")
         assert not browser.errors()
@@ -174,6 +214,14 @@ def test_a_whole_game_of_connect_four_is_played_by_clicking(browser: Browser, tm
         browser.click("#hint")
         browser.until("document.querySelectorAll('[data-done=true] .candidates tbody tr').length > 3")
         browser.until("document.querySelectorAll('#play-board .heat').length > 0")
+        # The first move by the keyboard: one column to the left of the middle.
+        cell = "Number(document.activeElement.dataset.cell)"
+        middle = browser.get(f"(document.querySelector('#play-board [tabindex=\"0\"]').focus(), {cell})")
+        browser.press("#play-board [tabindex='0']", ARROW_LEFT)
+        assert browser.get(cell) == middle - 1
+        browser.press("#play-board [tabindex='0']", "\ue007")
+        browser.until(f"{board}.ply === '2'")
+        assert browser.get(cell) == middle - 1, "the focus stays where it was"
         for _ in range(21):
             ply = int(browser.get(f"{board}.ply"))
             browser.click("#play-board .target")
@@ -190,6 +238,10 @@ def test_a_whole_game_of_connect_four_is_played_by_clicking(browser: Browser, tm
         browser.press("#pasted", "4 4 4")
         browser.click("#analyse")
         browser.until(f"{board}.ply === '3' && document.querySelectorAll('.candidates tbody tr').length > 0")
+        browser.click("#play-board .target")
+        browser.until(f"{board}.ply === '4'")
+        browser.driver.switch_to.active_element.send_keys(ARROW_LEFT)
+        browser.until(f"{board}.ply === '3'")
         browser.get("(document.querySelector('#pasted').value = 'nonsense', 1)")
         browser.click("#analyse")
         browser.until("document.querySelector('.status-line').textContent.includes('expected SGF')")

@@ -25,6 +25,7 @@ def test_a_fused_run_has_all_curves() -> None:
 def test_a_run_in_parts_has_the_figures_of_its_parts() -> None:
     learner = {
         "samples": 640,
+        "steps": 10,
         "losses": {"loss": 2.0, "policy": 1.5},
         "learning_rate": 0.1,
         "figures": {"gradient": 3.0, "samples": 640, "rows": 20},
@@ -34,10 +35,11 @@ def test_a_run_in_parts_has_the_figures_of_its_parts() -> None:
         "selfplay a": {"figures": {"evaluations_per_second": 10, "played": tally(4)}},
         "selfplay b": {"figures": {"evaluations_per_second": 5, "played": tally(8)}},
     }
-    lines = [line(5.0, games=12, rows=20, window=0, losses={}, loss=None, parts=parts)]
+    lines = [line(5.0, games=12, rows=20, window=0, losses={}, loss=None, steps_per_second=2.0, parts=parts)]
     table = curves.progress_columns(lines, curves.differences(lines))
     assert (table["loss"], table["loss/policy"], table["samples"]) == ([2.0], [1.5], [640])
     assert (table["learning_rate"], table["evaluations_per_second"]) == ([0.1], [15])
+    assert table["samples_per_second"] == [128.0]
     assert (table["figure/gradient"], table["first"]) == ([3.0], [0.5])
     assert not {"figure/samples", "figure/rows", "window"} & set(table)  # axes, and a window that is not known yet
 

@@ -83,7 +83,8 @@ def test_damaged_files_are_problems_and_not_errors(tmp_path: Path) -> None:
 
 
 def test_a_daemon_has_curves_of_its_networks_which_no_gate_has_judged(tmp_path: Path) -> None:
-    base = make_run(tmp_path / "run", lines=0)
+    base = make_run(tmp_path / "run", "goal.minutes=3", lines=0)
+    assert RunReader(base).summary()["goal"] is not None
     (base / "metrics.jsonl").unlink()
     made = base / "models" / NETWORKS[0]
     made.mkdir(parents=True)
@@ -98,7 +99,9 @@ def test_a_daemon_has_curves_of_its_networks_which_no_gate_has_judged(tmp_path: 
     charts = {chart["id"] for chart in found["charts"]}
     assert {"losses", "validation", "accuracy", "entropy", "learning", "learning_rate"} <= charts
     assert found["tables"]["progress"]["policy_kl"] == [0.5]
+    assert found["tables"]["progress"]["samples_per_second"] == [40.0]
     assert found["data"]["chunks_read"] == 7
+    assert found["goal"] is None, "a daemon goes on for ever"
     assert [one["state"] for one in found["networks"]] == ["saved"]
     assert not found["marks"]
 

@@ -27,6 +27,9 @@ def test_links_do_not_lead_outside(tmp_path: Path) -> None:
     (tmp_path / "inside").mkdir()
     (tmp_path / "inside" / "link").symlink_to(tmp_path / "outside")
     assert not Found.of([tmp_path / "inside"]).runs
+    (tmp_path / "inside" / "run").mkdir()
+    (tmp_path / "inside" / "run" / "config.yaml").symlink_to(tmp_path / "outside" / "config.yaml")
+    assert not Found.of([tmp_path / "inside"]).runs
 
 
 def test_a_path_that_is_no_folder(tmp_path: Path) -> None:

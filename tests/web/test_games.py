@@ -6,7 +6,7 @@ import pytest
 
 from tengen.data.records.records import save_records
 from tengen.web import games
-from tests.helpers.web_runs import NETWORKS, make_run, record
+from tests.helpers.web_runs import HOSTILE, NETWORKS, make_run, record
 
 
 def test_games_are_listed_and_shown(tmp_path: Path) -> None:
@@ -38,6 +38,28 @@ def test_nothing_outside_of_the_games_can_be_asked_for(tmp_path: Path, network: 
     save_records(tmp_path / "secret" / "a.txt", [record()])
     with pytest.raises(games.NoSuchGame):
         games.shown(base, network, key)
+
+
+def test_links_do_not_lead_to_other_games(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    save_records(tmp_path / "secret" / "a.txt", [record()])
+    (base / "games" / "linked").symlink_to(tmp_path / "secret")
+    (base / "games" / NETWORKS[1] / "linked.txt").symlink_to(tmp_path / "secret" / "a.txt")
+    assert games.networks_with_games(base) == [NETWORKS[1]]
+    assert len(games.listed(base, NETWORKS[1])) == 2
+    other = make_run(tmp_path / "other")
+    (other / "games").rename(tmp_path / "moved")
+    (other / "games").symlink_to(tmp_path / "moved")
+    assert games.networks_with_games(other) == [NETWORKS[1]], "a folder of a run may be on another disk"
+
+
+def test_a_game_has_the_comments_of_its_record(tmp_path: Path) -> None:
+    base = make_run(tmp_path / "run")
+    (base / "games" / NETWORKS[0]).mkdir()
+    said = f"(;SZ[5];B[aa]C[{HOSTILE}];W[bb]C[value +0.250\n+0.2 before\nexpected: A1];W[])"
+    (base / "games" / NETWORKS[0] / "00000001.sgf").write_text(said)
+    moves = games.shown(base, NETWORKS[0], "00000001.sgf:0")["moves"]
+    assert [move.get("comment") for move in moves[:2]] == [HOSTILE, "+0.2 before\nexpected: A1"]
 
 
 def test_games_of_chess_are_listed(tmp_path: Path) -> None:

@@ -66,3 +66,20 @@ def test_the_summary_of_a_match(tmp_path: Path) -> None:
     assert found is not None
     assert (found["a"], found["wins"], found["share"]) == ("net", 6, 0.6)
     assert found["elo_low"] < found["elo"] < found["elo_high"]
+
+
+def test_tables_without_games_or_samples_have_those_of_the_run_at_that_time() -> None:
+    progress = {"elapsed": [0.0, 10.0], "games": [0, 100], "samples": [None, None]}
+    found = ladder.with_axes({"elapsed": [5.0, 20.0], "steps": [3, 9], "x": [1, 2]}, progress)
+    assert found == {"elapsed": [5.0, 20.0], "steps": [3, 9], "x": [1, 2], "games": [50.0, 100.0]}
+    assert ladder.with_axes({"x": [1]}, progress) == {"x": [1]}
+
+
+def test_the_rating_of_the_untrained_network_stands_at_the_beginning() -> None:
+    lines = [
+        line(90.0, "rating", network="untrained", elo=100.0, error=50.0, steps=7),
+        line(95.0, "rating", network=NETWORKS[0], elo=300.0, error=50.0, steps=20),
+    ]
+    found = ladder.rating_columns(None, lines, {"elapsed": [0.0, 100.0], "games": [0, 50]})
+    assert (found["elapsed"], found["steps"], found["elo"]) == ([0.0, 95.0], [0, 20], [100.0, 300.0])
+    assert (found["games"][0], found["samples"][0]) == (0.0, 0)

@@ -54,3 +54,25 @@ def test_no_module_writes_markup() -> None:
     own = page.script().split('"use strict";')[-1]
     for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
         assert word not in own
+
+
+def test_text_has_enough_contrast_in_light_and_dark_colours() -> None:
+    """By the formula of WCAG 2, which wants 4.5 for text, and 3 for lines and the edges of fields."""
+    blocks = re.findall(r"^:root[^{]*\{(.*?)\}", page.style()[page.style().index(":root") :], re.MULTILINE | re.DOTALL)
+    light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks[:2])
+    for colours in (light, {**light, **dark}):
+        for ground in ("bg", "card"):
+            for name in ("ink", "muted", "accent", "good", "bad", "mark"):
+                assert _contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
+        for name in ("edge", "heat", *(f"c{number}" for number in range(8))):
+            assert _contrast(colours[name], colours["card"]) >= 3, name
+
+
+def _contrast(one: str, other: str) -> float:
+    def light(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)

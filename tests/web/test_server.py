@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from tengen.commands import web
-from tests.helpers.patience import LONG
+from tests.helpers.patience import LONG, eventually
 from tests.helpers.web_runs import HOSTILE, NETWORKS, add_lines, make_run, progress
 from tests.helpers.web_server import Serving, serving
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from tengen.web import server as server_module
 from tengen.web.server import LivePage, PageServer
 
 
@@ -132,6 +133,48 @@ def test_nobody_waits_for_a_search_when_the_server_ends(base: Path, monkeypatch:
         assert (status, content["error"]) == (503, "tengen web was stopped")
     finally:
         compiled.set()
+
+
+def test_a_flood_of_requests_is_refused_and_not_remembered(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "_MOST_WAITING", 2)
+    thinks, go_on = threading.Semaphore(0), threading.Event()
+
+    class Room:
+        def state(self, id: str) -> dict[str, str]:
+            thinks.release()
+            assert go_on.wait(LONG)
+            return {"id": id}
+
+        def stop(self) -> None:
+            """There is no search."""
+
+    monkeypatch.setattr(LivePage, "_opened", lambda page: setattr(page, "_room", Room()) or page._room)
+    with serving(base.parent) as server, ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(server.ask, "/api/play/x/state", {}) for _ in range(2)]
+        assert thinks.acquire(timeout=LONG)
+        eventually(lambda: server.page._waiting == 2)
+        status, content, _ = server.ask("/api/play/x/state", {})
+        assert (status, "too much" in content["error"]) == (503, True)
+        assert server.ask("/api/play/x/analysis", {"visits": 1})[0] == 503
+        assert server.ask("/api/runs")[0] == 200, "looking needs no thought"
+        go_on.set()
+        assert [answer.result(LONG)[0] for answer in asked] == [200, 200]
+        assert server.ask("/api/play/x/state", {})[0] == 200
+
+
+def test_connections_are_counted_and_those_of_closed_tabs_end(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 4)
+    with serving(base.parent) as server:
+        streams = [urllib.request.urlopen(f"{server.address}/api/events", timeout=LONG) for _ in range(3)]
+        for stream in streams:
+            assert stream.readline() == b"retry: 3000\n"
+        state = server.server.server_state
+        assert len(state.connections) >= 3
+        assert server.ask("/api/runs")[0] == 503
+        for stream in streams:
+            stream.close()
+        eventually(lambda: not state.connections and not state.tasks)
+        assert server.ask("/api/runs")[0] == 200
 
 
 @pytest.mark.parametrize("has_played", [True, False])

@@ -8,10 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen import files
 from tengen.data.format.identity import plain_options
-from tengen.data.records import moves, pgn_reader, sgf_reader
-from tengen.data.records.records import Record, RecordError, load_records, record_format, shorten
+from tengen.data.records import moves
+from tengen.data.records.records import Record, RecordError, load_comments, load_records, shorten
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.nets.saving import NetworkFile
@@ -83,11 +82,7 @@ def read_game(
         found, more = _fitted(Query(record).until(until).record, saved, options or {})
     except (RecordError, OptionError) as error:
         raise TengenError(f"{path}: {error}") from error
-    content = files.read_bytes(path)
-    readers = {"sgf": sgf_reader.comments, "pgn": pgn_reader.comments}
-    reader = readers.get(record_format(content))
-    comments = reader(content, number - 1) if reader else {}
-    return Query(found, remarks + more, comments)
+    return Query(found, remarks + more, load_comments(path, number - 1))
 
 
 def _fitted(record: Record, saved: NetworkFile, options: Mapping[str, Any]) -> tuple[Record, tuple[str, ...]]:

@@ -284,7 +284,7 @@ class Fused(RatedRun):
         self.collector.network = name
 
     def _rate(self, name: str, seconds: float, stop: Stop, *, last: bool = False) -> None:
-        """Rate the current network under that name, for at most that many seconds; `last`: it is the last of the run."""
+        """Rate the current network under that name, for at most that long; `last`: it is the last of the run."""
         self._play_matches(name, self.weights, seconds, self._show, stop, last=last)
 
     def _rate_untrained(self, seconds: float, stop: Stop) -> None:

@@ -170,7 +170,7 @@ class RatedRun(InProcessRun):
     def _play_matches(
         self, name: str, weights: Any, seconds: float, show: Callable[[str], None], stop: Stop, *, last: bool
     ) -> None:
-        """Rate a network with these weights, for at most that long; the `last` one also plays those it is sure to beat."""
+        """Rate a network with these weights, for at most that long; the `last` also plays those it is sure to beat."""
         end = self._metrics.elapsed + seconds
         key, self.key = jax.random.split(self.key)
         matches = self.rater.rate(

@@ -62,6 +62,10 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     if found["evaluations_per_second"] is None:
         speeds = [_number(part.get("evaluations_per_second")) for part in parts.values()]
         found["evaluations_per_second"] = sum(speed for speed in speeds if speed is not None) or None
+    steps, samples = _number(learner.get("steps", found["steps"])), _number(found["samples"])
+    speed = _number(found["steps_per_second"])
+    if found["samples_per_second"] is None and steps and samples and speed is not None:
+        found["samples_per_second"] = speed * samples / steps
     found["loss"] = loss
     found |= {f"loss/{name}": value for name, value in losses.items()}
     found |= {

@@ -63,7 +63,7 @@ class RunReader:
         settings = self._settings()
         line = metrics.last(self.base / metrics.NAME, "progress") or {}
         outlook, goal = found.status.outlook(), None
-        if outlook is not None and (found.driver is None or found.driver.kind != "daemon"):  # which has no goal
+        if outlook is not None and not self._is_daemon(found):  # which has no goal
             goal = {"words": outlook.goal, "share": outlook.share, "left": outlook.left}
         return {
             "id": self.id,
@@ -82,6 +82,12 @@ class RunReader:
             "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
             "stage": found.driver.doing if found.driver else "",
         }
+
+    def _is_daemon(self, found: overview.RunOverview) -> bool:
+        """Whether a daemon trains here, or did: it writes no metrics but those of its trainer."""
+        if found.driver is not None:
+            return found.driver.kind == "daemon"
+        return not (self.base / metrics.NAME).exists() and bool(_trainer_files(self.base))
 
     def _loss(self, line: Mapping[str, Any]) -> float | None:
         """The newest loss: of the run's last line, or else of its trainers, whose parts may have ended before."""
@@ -134,7 +140,7 @@ class RunReader:
             "epochs": curves.epoch_columns(epochs),
             "evaluations": curves.evaluation_columns(others),
         }
-        tables = {name: table for name, table in tables.items() if table}
+        tables = {name: ladder.with_axes(table, tables["progress"]) for name, table in tables.items() if table}
         ladders, complaints = self._ladders()
         problems += complaints
         own = self._own_ladder()
@@ -340,4 +346,4 @@ def _flat(data: Any, prefix: str = "") -> Any:
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{key}.")
         else:
-            yield f"{prefix}{key}", value
+            yield f"{prefix}{key}", hide(value) if isinstance(value, str) else value

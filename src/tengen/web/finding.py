@@ -10,6 +10,7 @@ from typing import Any, Self
 from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 from tengen.match.folder import ABOUT
+from tengen.web.folders import leads_out
 from tengen.web.ladder import match_summary
 
 _DEPTH = 3  # folders below a named one in which runs are looked for
@@ -42,7 +43,7 @@ class Found:
 def _look(folder: Path, depth: int, runs: list[Path], matches: list[Path]) -> None:
     """Links are not followed, so that nothing outside of the named folders is shown."""
     if (folder / RUN_FILE).is_file():
-        runs.append(folder)
+        runs += [] if leads_out(folder / RUN_FILE, folder) else [folder]
         return
     if (folder / ABOUT).is_file():
         matches.append(folder)

@@ -15,6 +15,7 @@ FOLDER = "games"
 _NAMES = (".sgf", ".pgn", ".txt")
 _MOST_NETWORKS = 500
 _LISTED = 100  # games of one network in a list
+_LONGEST = 4000  # characters of a comment
 _LARGEST = 1 << 24  # bytes of a file of games
 
 
@@ -45,20 +46,17 @@ def listed(base: Path, network: str, most: int = _LISTED) -> list[dict[str, Any]
 
 def shown(base: Path, network: str, key: str) -> dict[str, Any]:
     """One game with all positions. Needs JAX. TengenError says what is wrong with it."""
+    from tengen.data.records.records import load_comments, load_variations
     from tengen.web import frames
 
     record = find_record(base, network, key)
-    return frames.play_through(record, _variations(base, network, key)) | {
-        "key": key,
-        "text": text_of(base, network, key),
-    }
-
-
-def _variations(base: Path, network: str, key: str) -> list[tuple[int, ...]]:
-    from tengen.data.records.records import load_variations
-
     name, _, number = key.rpartition(":")
-    return load_variations(_folder(base, network) / name, int(number))
+    path = _folder(base, network) / name
+    played = frames.play_through(record, load_variations(path, int(number)))
+    for ply, words in load_comments(path, int(number), own=True).items():
+        if ply < len(played["moves"]):
+            played["moves"][ply]["comment"] = words[:_LONGEST]
+    return played | {"key": key, "text": text_of(base, network, key)}
 
 
 def text_of(base: Path, network: str, key: str) -> dict[str, str]:

@@ -15,13 +15,13 @@ from tengen.match import ratings, results
 from tengen.match.folder import SUMMARY
 from tengen.match.results import MatchResult
 from tengen.run import networks
-from tengen.web.curves import brief
+from tengen.web.curves import AXES, brief
 from tengen.web.folders import inside
 
 _MOST_FITTED = 400  # players; the time of a fit grows with their third power
 _MOST_POINTS = 600  # of the curve of ratings
-_UNTRAINED = "untrained"  # the network that a run begins with
 _MOST_SHOWN = 400  # players of a table, and pairs of players
+_UNTRAINED = "untrained"  # what runs call the network that they begin with
 _LARGEST = 1 << 20  # bytes of a summary
 
 
@@ -104,7 +104,8 @@ def rating_columns(
 ) -> dict[str, list[Any]]:
     """The table of the ratings of the run's own networks: when each was made, Elo, error and name.
 
-    `own` is the run's ladder. Times are those of the ratings, or else of when the run had the rows in the name.
+    `own` is the run's ladder. Times are those of the ratings (0 for the network that had not learned), or else of when
+    the run had the rows in the name.
     """
     then = measured(lines)
     known = {
@@ -123,8 +124,8 @@ def rating_columns(
         about = networks.parse_counts(name)
         if name not in at and about is None:
             continue
-        line = at.get(name, {})
-        elapsed = 0.0 if name == _UNTRAINED else line.get("elapsed")  # it is rated with the first that has learned
+        line = {"elapsed": 0.0, "steps": 0} if name == _UNTRAINED else at.get(name, {})
+        elapsed = line.get("elapsed")
         samples, made_of = about or (0, 0)
         if elapsed is None:
             elapsed = elapsed_at(name)
@@ -142,6 +143,18 @@ def rating_columns(
         )
     rows = sorted((row for row in rows if row["elapsed"] is not None), key=lambda row: row["elapsed"])
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def with_axes(table: Mapping[str, list[Any]], progress: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    """The table with the games, rows, samples and steps that the run had at its times, where it does not say so."""
+    found: dict[str, list[Any]] = {}
+    times = table.get("elapsed")
+    if times is None:
+        return dict(table)
+    for name in (axis for axis in AXES if axis not in table):
+        if known := Interpolation(progress.get("elapsed", ()), progress.get(name, ())):
+            found[name] = [known(elapsed) for elapsed in times]
+    return {**table, **found}
 
 
 def made_at(progress: Mapping[str, Sequence[Any]]) -> Callable[[str], float | None]:

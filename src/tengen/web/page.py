@@ -8,7 +8,18 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any
 
-MODULES = ("dom.js", "boards.js", "charts.js", "viewer.js", "tables.js", "play.js", "app.js")
+MODULES = (
+    "dom.js",
+    "boards.js",
+    "calibration.js",
+    "chart_input.js",
+    "chart_layers.js",
+    "charts.js",
+    "viewer.js",
+    "tables.js",
+    "play.js",
+    "app.js",
+)
 """In the order in which they need each other."""
 _IMPORT = re.compile(r"^import .*$\n?", re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)

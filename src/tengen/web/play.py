@@ -52,6 +52,7 @@ class PlaySession:
     remarks: tuple[str, ...] = ()
     variations: list[dict[str, Any]] = field(default_factory=list)  # of the pasted game
     players: tuple[str, str] = ("", "")
+    comments: dict[int, str] = field(default_factory=dict)  # on the moves of the pasted game, counted from 0
 
 
 class PlayRoom:
@@ -78,6 +79,7 @@ class PlayRoom:
             *(secrets.token_urlsafe(12), run, engine, seat, visits, start, list(asked.record.values)),
             remarks=asked.remarks,
             players=asked.record.players,
+            comments=dict(asked.comments),
         )
         if lines:
             session.variations = frames.variations(asked.record, asked.game, asked.states(), lines)
@@ -226,6 +228,7 @@ class PlayRoom:
             "over": position.over,
             "remarks": list(session.remarks),
             "variations": session.variations,
+            "comments": session.comments,
             "legal": [_named(game, position.state, int(action)) for action in legal],
             "record": frames.from_states(record, game, [step.state for step in position.steps]),
         }

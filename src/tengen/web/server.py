@@ -35,6 +35,8 @@ _FIND = 10.0  # the same for new runs
 _ALIVE = 15.0  # seconds after which a silent stream says that it is there
 _LARGEST = 400_000  # bytes of a request
 _MOST_MOVES = 20_000
+_MOST_CONNECTIONS = 200
+_MOST_WAITING = 32  # requests for the one thread that thinks
 
 
 class NotFound(TengenError):
@@ -43,6 +45,10 @@ class NotFound(TengenError):
 
 class ServerEnds(TengenError):
     """The server was stopped while somebody waited for an answer."""
+
+
+class TooBusy(TengenError):
+    """More was asked for at once than the server does."""
 
 
 class Watched:
@@ -117,6 +123,7 @@ class LivePage:
         self._room: PlayRoom | None = None
         # One thread for all searches: a run on the same machine is more important.
         self._thinking = ThreadPoolExecutor(1, thread_name_prefix="thinking")
+        self._waiting = 0
         routes = [
             Route("/", self._page),
             Route("/api/runs", self._runs),
@@ -196,6 +203,7 @@ class LivePage:
     async def _analysis(self, request: Request) -> Response:
         """A stream of lines of JSON, as the search goes on."""
         id, visits = request.path_params["id"], _whole(await _body(request), "visits")
+        self._check_load()
         loop, found = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
 
         def tell(line: dict[str, Any] | None) -> None:
@@ -227,8 +235,17 @@ class LivePage:
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
     async def _think(self, act: Callable[["PlayRoom"], Any]) -> Any:
-        work = asyncio.get_running_loop().run_in_executor(self._thinking, lambda: act(self._opened()))
-        return await self._unless_ending(work)
+        self._check_load()
+        self._waiting += 1
+        try:
+            work = asyncio.get_running_loop().run_in_executor(self._thinking, lambda: act(self._opened()))
+            return await self._unless_ending(work)
+        finally:
+            self._waiting -= 1
+
+    def _check_load(self) -> None:
+        if self._waiting >= _MOST_WAITING:
+            raise TooBusy("the server has too much to think about; try again later")
 
     async def _unless_ending(self, result: Awaitable[T]) -> T:
         """The result; ServerEnds as soon as it does, since nobody waits for a compilation then."""
@@ -299,8 +316,8 @@ class PageServer(uvicorn.Server):
 
     def __init__(self, page: LivePage) -> None:
         self._page = page
-        quiet = {"log_level": "warning", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 1}
-        super().__init__(uvicorn.Config(page.app, **quiet))
+        quiet = {"log_level": "error", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 1}
+        super().__init__(uvicorn.Config(page.app, **quiet, ws="none", limit_concurrency=_MOST_CONNECTIONS))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._page.end()
@@ -372,7 +389,7 @@ def _json(content: Any, status: int = 200) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    status = 503 if isinstance(error, ServerEnds) else 400
+    status = 503 if isinstance(error, ServerEnds | TooBusy) else 400
     if isinstance(error, NotFound | games.NoSuchGame | FileNotFoundError):
         status = 404
     return _json({"error": hide(str(error))}, status)

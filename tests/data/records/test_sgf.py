@@ -334,4 +334,6 @@ def test_comments_are_of_the_moves_that_they_stand_at() -> None:
     text = r"(;SZ[5]C[root];B[aa]C[one \] two];W[bb];W[cc]C[ three ];B[dd]C[value +0.250])(;SZ[5];B[aa]C[other])"
     assert sgf_reader.comments(text) == {0: "one ] two", 3: "three"}
     assert sgf_reader.comments(text.encode(), 1) == {0: "other"}
+    reviewed = "(;SZ[5];B[aa]C[value +0.250\nloses nothing];W[bb]C[value -0.250])"
+    assert (sgf_reader.comments(reviewed), sgf_reader.comments(reviewed, own=True)) == ({}, {0: "loses nothing"})
     assert len(sgf_reader.read(text)[0].actions) == 5

@@ -104,6 +104,23 @@ def load_variations(path: Path, number: int) -> list[tuple[int, ...]]:
     return reader(content, number) if reader else []
 
 
+def load_comments(path: Path, number: int, own: bool = False) -> dict[int, str]:
+    """The comments on the moves of a game in a file, moves and games counted from 0; `own`: those of reviews as well.
+
+    Plain text has none. RecordError as for `load_records`.
+    """
+    from tengen.data.records import pgn_reader, sgf_reader
+
+    content = files.read_bytes(path)
+    match record_format(content):
+        case "sgf":
+            return sgf_reader.comments(content, number, own)
+        case "pgn":
+            return pgn_reader.comments(content, number)
+        case "txt":
+            return {}
+
+
 def read_each(path: Path) -> Iterator[Record | RecordError]:
     """The games in a file one by one, with an error in the place of each that cannot be read. Raises FileError.
 

@@ -60,16 +60,20 @@ def read_each(content: bytes) -> Iterator[Record | RecordError]:
                 place = len(text) if following is None else following.start() + 1
 
 
-def comments(content: bytes | str, number: int = 0) -> dict[int, str]:
+def comments(content: bytes | str, number: int = 0, own: bool = False) -> dict[int, str]:
     """Comments on the moves of the game with this number, moves and games counted from 0.
 
-    Comments that Tengen wrote begin with a value, and are left out. RecordError as for `read`.
+    Comments that Tengen wrote begin with a value. They are left out, or with `own` only their values are.
+    RecordError as for `read`.
     """
     text = content if isinstance(content, str) else decode(content)
     nodes = trees(text)[number].main_line
     game = _follow(nodes, _size(nodes[0]))
     found = zip(_plies(game, _first_to_play(game)), game.comments, game.values, strict=True)
-    return {ply: comment for ply, comment, value in found if comment and value is None}
+    told = (
+        (ply, comment if value is None else comment.partition("\n")[2] if own else "") for ply, comment, value in found
+    )
+    return {ply: comment.strip() for ply, comment in told if comment.strip()}
 
 
 def variations(content: bytes | str, number: int = 0) -> list[tuple[int, ...]]:

@@ -1,5 +1,5 @@
 // The page: which runs are shown, and in which tab.
-import { colour, h, remembered } from "dom.js";
+import { colour, h, pointer, remembered, renew } from "dom.js";
 import { AXES, drawCharts, resizeCharts, view, zoomTo } from "charts.js";
 import { GamesTab } from "viewer.js";
 import { dataTab, ladderTab, runTable, settingsTab, summary } from "tables.js";
@@ -7,6 +7,7 @@ import { PlayTab } from "play.js";
 
 const page = JSON.parse(document.getElementById("page").textContent);
 const TABS = { runs: "Runs", curves: "Curves", ladder: "Ladder", games: "Games", data: "Data", settings: "Settings", play: "Play & analyse" };
+const COLOURS = ["--c0", "--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7"];
 const REFRESH = 4000; // milliseconds between two readings of a run
 
 // Where the page has its data from: what it contains, or the server that it came from.
@@ -51,15 +52,17 @@ const served = {
 };
 const source = page.live ? served : embedded;
 
-const state = { runs: page.runs, chosen: new Set(), documents: new Map(), tab: "", machine: null };
+const state = { runs: page.runs, chosen: new Set(), documents: new Map(), colours: new Map(), tab: "", machine: null };
 const live = h("span", { class: "live", title: "this page changes with the runs" });
 const chips = h("div", { class: "chips", role: "group", "aria-label": "runs" });
 const tabs = h("nav", { class: "tabs", "aria-label": "views" });
 const summaryHost = h("div", {});
 const grid = h("div", { class: "charts" });
+const noCurves = h("p", { class: "empty", hidden: true }, "There are no figures yet: the first come when the run has played a while.");
 const markKey = h("span", { class: "mark-key" });
 const MARKS = { start: "┆ resumed", setting: "┆ setting changed", accepted: "╷ accepted", rejected: "╷ rejected" };
 const panels = Object.fromEntries(Object.keys(TABS).map((name) => [name, h("div", { class: "panel", id: `panel-${name}`, hidden: true })]));
+let bar = null;
 let games = null;
 let play = null;
 
@@ -72,8 +75,14 @@ function runs() {
   return [...state.chosen].map((id) => state.documents.get(id)).filter(Boolean);
 }
 
+// Each run that is shown has a colour, which it keeps as long as it is.
 function numbered() {
-  state.runs.forEach((run, at) => { run.label = label(run); run.colour = `--c${at % 8}`; });
+  for (const id of state.colours.keys()) if (!state.chosen.has(id)) state.colours.delete(id);
+  for (const id of state.chosen) {
+    const free = COLOURS.find((name) => ![...state.colours.values()].includes(name));
+    if (!state.colours.has(id)) state.colours.set(id, free || COLOURS[state.colours.size % COLOURS.length]);
+  }
+  for (const run of [...state.runs, ...state.documents.values()]) Object.assign(run, { label: label(run), colour: state.colours.get(run.id) || "--muted" });
 }
 
 async function choose(id, alone = false) {
@@ -88,8 +97,9 @@ async function load(ids) {
     const found = await source.run(id);
     const known = state.runs.find((run) => run.id === id);
     if (known) Object.assign(known, { state: found.state, elapsed: found.elapsed, games: found.games, rows: found.rows, steps: found.steps, loss: found.loss, rating: found.rating });
-    state.documents.set(id, { ...found, label: known ? known.label : id, colour: known ? known.colour : "--c0" });
+    state.documents.set(id, { ...found });
   }
+  numbered();
 }
 
 function draw(anew = false) {
@@ -102,27 +112,30 @@ function draw(anew = false) {
     if (current) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - 8; // on a phone, the row of tabs is longer than the page
   }
   chips.hidden = state.runs.length < 2 || state.runs.length > 12;
-  chips.replaceChildren(...state.runs.slice(0, 12).map((run) => h("button", { type: "button", class: "chip", "aria-pressed": String(state.chosen.has(run.id)), title: "click to show or hide", onclick: () => choose(run.id) },
+  renew(chips, state.runs.slice(0, 12).map((run) => h("button", { type: "button", class: "chip", "aria-pressed": String(state.chosen.has(run.id)), title: "click to show or hide", onclick: () => choose(run.id) },
     h("span", { class: "dot", "data-colour": run.colour.slice(2) }), run.label)));
   if (!shown.length) {
-    summaryHost.replaceChildren(h("p", { class: "empty" }, "There is no run here yet; this page shows those that begin."));
+    renew(summaryHost, h("p", { class: "empty" }, "There is no run here yet; this page shows those that begin."));
     return;
   }
   const first = shown[0];
   document.title = `${shown.map((run) => run.label).join(", ")} · Tengen`;
-  if (state.tab === "runs") summaryHost.replaceChildren(h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${state.runs.length} runs`))));
-  else summaryHost.replaceChildren(shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
-    shown.length > 1 ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : "");
-  if (state.tab === "runs") panels.runs.replaceChildren(runTable(state.runs, state.chosen, choose, async (id) => { await choose(id, true); go("curves"); }));
+  if (state.tab === "runs") renew(summaryHost, h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${state.runs.length} runs`))));
+  else renew(summaryHost, shown.length === 1 ? summary(first, ["games", "settings", "play"].includes(state.tab)) : h("div", { class: "summary" }, h("div", { class: "title-row" }, h("h1", {}, `${shown.length} runs`))),
+    shown.length > 1 ? runTable(shown, state.chosen, choose, (id) => choose(id, true)) : null);
+  if (state.tab === "runs") renew(panels.runs, runTable(state.runs, state.chosen, choose, async (id) => { await choose(id, true); go("curves"); }));
   if (state.tab === "curves") {
     drawCharts(grid, shown, anew);
+    const none = !shown.some((run) => run.charts.length);
+    bar.hidden = none;
+    noCurves.hidden = !none;
     const kinds = Object.entries(MARKS).filter(([kind]) => shown.some((run) => run.marks.some((mark) => mark.kind === kind)));
     markKey.replaceChildren(...kinds.map(([kind, text]) => h("span", { class: `mark-${kind}` }, text)));
   }
-  if (state.tab === "ladder") panels.ladder.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
+  if (state.tab === "ladder") renew(panels.ladder, shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), ...ladderTab(run, at ? [] : page.matches)].filter(Boolean)));
   if (state.tab === "games") games.show(first);
-  if (state.tab === "data") panels.data.replaceChildren(...shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), h("div", { class: "cards" }, dataTab(run, at ? null : state.machine))].filter(Boolean)));
-  if (state.tab === "settings") panels.settings.replaceChildren(h("div", { class: "cards" }, settingsTab(shown)));
+  if (state.tab === "data") renew(panels.data, shown.flatMap((run, at) => [shown.length > 1 && h("h2", {}, run.label), h("div", { class: "cards" }, dataTab(run, at ? null : state.machine))].filter(Boolean)));
+  if (state.tab === "settings") renew(panels.settings, h("div", { class: "cards" }, settingsTab(shown)));
   if (state.tab === "play" && play) play.show(first);
 }
 
@@ -142,11 +155,12 @@ function go(tab) {
 
 function toolbar() {
   const axis = h("select", { id: "axis", onchange: () => { view.x = axis.value; view.zoom = null; draw(); } }, Object.entries(AXES).map(([value, text]) => h("option", { value }, text)));
-  const smooth = h("input", { id: "smooth", type: "range", min: 0, max: 0.98, step: 0.02, value: 0, oninput: () => { view.smooth = Number(smooth.value); drawCharts(grid, runs()); } });
+  const amount = h("output", { for: "smooth" }, "0");
+  const smooth = h("input", { id: "smooth", type: "range", min: 0, max: 0.98, step: 0.02, value: 0, oninput: () => { view.smooth = Number(smooth.value); amount.textContent = smooth.value; drawCharts(grid, runs()); } });
   const marks = h("input", { id: "marks", type: "checkbox", checked: true, onchange: () => { view.marks = marks.checked; drawCharts(grid, runs(), true); } });
   const reset = h("button", { type: "button", class: "small", hidden: true, onclick: () => zoomTo(null) }, "reset zoom");
   document.addEventListener("zoomed", () => { reset.hidden = view.zoom === null; });
-  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth), h("label", {}, marks, " marks"), markKey, reset, h("span", { class: "faint" }, "drag to zoom, double-click to reset"));
+  return h("div", { class: "toolbar" }, h("label", {}, "against ", axis), h("label", {}, "smoothing ", smooth, " ", amount), h("label", {}, marks, " marks"), markKey, reset, h("span", { class: "faint" }, "drag to zoom", h("span", { class: "by-keys" }, ", double-click to reset; with the keyboard, arrows read a chart, + and − zoom")));
 }
 
 function theme() {
@@ -174,10 +188,10 @@ function follow() {
   const changed = new Set();
   let busy = false;
   let before = 0;
-  const events = new EventSource(`/api/events${token ? `?token=${encodeURIComponent(token)}` : ""}`);
+  let events = null;
   const refresh = async () => {
     if (busy || document.hidden || !changed.size) return;
-    const wait = before + REFRESH - Date.now();
+    const wait = pointer.down ? 200 : before + REFRESH - Date.now();
     if (wait > 0) { setTimeout(refresh, wait); return; }
     busy = true;
     before = Date.now();
@@ -192,9 +206,7 @@ function follow() {
     busy = false;
     if (changed.size) setTimeout(refresh, REFRESH);
   };
-  events.addEventListener("open", () => { live.dataset.state = "open"; });
-  events.addEventListener("error", () => { live.dataset.state = "lost"; });
-  events.addEventListener("runs", (event) => {
+  const told = (event) => {
     const news = JSON.parse(event.data);
     const before = state.runs.length;
     state.runs = news.runs.map((run) => ({ ...state.runs.find((one) => one.id === run.id), ...run }));
@@ -203,17 +215,34 @@ function follow() {
     if (!state.chosen.size && state.runs.length) choose(state.runs[0].id);
     else if (state.runs.length !== before) draw();
     refresh();
-  });
-  document.addEventListener("visibilitychange", refresh);
+  };
+  // A browser has six connections to a server, for all of its tabs: those that nobody sees let theirs go.
+  const listen = () => {
+    if (document.hidden) {
+      if (events) events.close();
+      events = null;
+      live.dataset.state = "asleep";
+      return;
+    }
+    if (events) return;
+    state.chosen.forEach((id) => live.dataset.state && changed.add(id)); // what happened meanwhile is not told
+    events = new EventSource(`/api/events${token ? `?token=${encodeURIComponent(token)}` : ""}`);
+    events.addEventListener("open", () => { live.dataset.state = "open"; });
+    events.addEventListener("error", () => { live.dataset.state = "lost"; });
+    events.addEventListener("runs", told);
+  };
+  document.addEventListener("visibilitychange", listen);
+  listen();
 }
 
 async function begin() {
   document.body.replaceChildren(
-    h("a", { class: "skip", href: "#main" }, "to the content"),
+    h("a", { class: "skip", href: "#main", onclick: (event) => { event.preventDefault(); document.getElementById("main").focus(); } }, "to the content"),
     h("header", { class: "top" }, h("span", { class: "brand" }, "Tengen"), tabs, page.live && live, theme()),
-    h("main", { id: "main" }, chips, summaryHost, Object.values(panels)),
+    h("main", { id: "main", tabindex: -1 }, chips, summaryHost, Object.values(panels)),
     h("footer", {}, page.live ? "" : `Made ${page.made.replace("T", " ").replace("+00:00", " UTC")} by tengen report.`));
-  panels.curves.append(toolbar(), grid);
+  bar = toolbar();
+  panels.curves.append(bar, noCurves, grid);
   games = new GamesTab(panels.games, source);
   if (page.live) {
     play = new PlayTab(panels.play, source);

@@ -5,6 +5,8 @@ const CELL = 40;
 const EDGE = 28;
 const STARS = { 9: [2, 4, 6], 13: [3, 6, 9], 19: [3, 9, 15] };
 const PIECES = { K: "♚", Q: "♛", R: "♜", B: "♝", N: "♞", P: "♟" };
+const NAMES = { K: "king", Q: "queen", R: "rook", B: "bishop", N: "knight", P: "pawn" };
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 const ROW = 1.5 / Math.sqrt(3);
 
 // The position after `ply` moves of a game.
@@ -20,7 +22,7 @@ export function positionAt(game, ply) {
 // Options: last (cells of the last move), heat ({cell: share}), labels ({cell: text}), ownership (a number for each
 // cell, 1 is player 0's), legal (cells that can be clicked), flip (the second player sits below), chosen (a cell), goals (where it can move), click (a function), label (in words).
 export function drawBoard(position, options = {}) {
-  if (position.kind === "text") return h("pre", { class: "board-text", role: "img", "aria-label": "the position" }, position.text);
+  if (position.kind === "text") return h("pre", { class: "board-text" }, position.text);
   if (position.kind === "hironaka") return drawPoints(position, options);
   const { width, height, kind } = position;
   const hex = kind === "hexagons";
@@ -38,6 +40,10 @@ export function drawBoard(position, options = {}) {
     }
   }
   coordinates(position, centre, board);
+  const targets = [...board.querySelectorAll(".target")];
+  const away = (one) => Math.hypot(Number(one.getAttribute("x")) + CELL / 2 - w / 2, Number(one.getAttribute("y")) + CELL / 2 - t / 2);
+  const reached = targets.find((one) => Number(one.dataset.cell) === options.chosen) || targets.sort((a, b) => away(a) - away(b))[0];
+  if (reached) reached.setAttribute("tabindex", 0); // one stop of the tab key; the arrow keys go on from there
   return board;
 }
 
@@ -103,12 +109,34 @@ function cell(position, options, row, column, centre) {
   if (last && kind !== "chess") found.push(s("circle", { cx: x, cy: y, r: kind === "marks" ? 3 : 6, class: "last" }));
   if (options.labels && options.labels[at]) found.push(s("text", { x, y: y + 4, "text-anchor": "middle", "font-size": 11, class: sign === "." ? "percent" : "percent on" }, options.labels[at]));
   if (options.click && (!options.legal || options.legal.has(at))) {
-    const name = `${position.columns[column]}${position.rows[row]}`;
-    found.push(s("rect", { x: x - CELL / 2, y: y - CELL / 2, width: CELL, height: CELL, class: "target", tabindex: 0, role: "button", "aria-label": name, "data-cell": at,
+    const name = [`${position.columns[column]}${position.rows[row]}`, kind === "chess" && sign !== "." ? NAMES[sign.toUpperCase()] : "", last ? "last move" : ""].filter(Boolean).join(", ");
+    found.push(s("rect", { x: x - CELL / 2, y: y - CELL / 2, width: CELL, height: CELL, class: "target", tabindex: -1, role: "button", "aria-label": name, "data-cell": at,
       onclick: () => options.click(at),
-      onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); options.click(at); } } }));
+      onkeydown: (event) => {
+        if (event.key === "Enter" || event.key === " ") options.click(at);
+        else if (!(event.key in ARROWS)) return;
+        else walk(event.currentTarget, ...ARROWS[event.key]);
+        event.preventDefault();
+        event.stopPropagation();
+      } }));
   }
   return found;
+}
+
+// Move the focus to the nearest cell in a direction that can be clicked.
+function walk(from, dx, dy) {
+  const place = (one) => [Number(one.getAttribute("x")), Number(one.getAttribute("y"))];
+  const [x, y] = place(from);
+  let [best, nearest] = [null, Infinity];
+  for (const one of from.ownerSVGElement.querySelectorAll(".target")) {
+    const [across, down] = [place(one)[0] - x, place(one)[1] - y];
+    const [ahead, aside] = [across * dx + down * dy, Math.abs(across * dy) + Math.abs(down * dx)];
+    if (ahead > 1 && ahead + 3 * aside < nearest) [best, nearest] = [one, ahead + 3 * aside];
+  }
+  if (!best) return;
+  from.setAttribute("tabindex", -1);
+  best.setAttribute("tabindex", 0);
+  best.focus();
 }
 
 function coordinates(position, centre, board) {

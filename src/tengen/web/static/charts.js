@@ -1,5 +1,8 @@
 // Charts of one run or of several over each other.
-import { clock, colour, h, s, short, withUnit } from "dom.js";
+import { clock, colour, h, s, short, spanned, withUnit } from "dom.js";
+import { calibrationCard } from "calibration.js";
+import { chartKey, chartTouch } from "chart_input.js";
+import { drawErrors, drawUnsmoothed } from "chart_layers.js";
 
 export const AXES = { elapsed: "time", games: "games", rows: "rows", samples: "samples", steps: "steps" };
 const DASHES = [[], [6, 4], [2, 3], [9, 3, 2, 3], [1, 2]];
@@ -68,7 +71,7 @@ function xText(x) {
 
 function timeSteps() {
   return view.x === "elapsed"
-    ? [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800]
+    ? [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800, 1209600, 2419200, 4838400, 9676800, 38707200, 154828800]
     : undefined;
 }
 
@@ -76,8 +79,8 @@ class ChartCard {
   constructor(id, runs) {
     this.id = id;
     this.plot = null;
-    this.host = h("div", { class: "plot" });
-    this.tip = h("div", { class: "tip", hidden: true });
+    this.host = h("div", { class: "plot", tabindex: 0, role: "group", onkeydown: (event) => chartKey(this.plot, event, view, zoomTo), onblur: () => this.plot && this.plot.setCursor({ left: -10, top: -10 }) });
+    this.tip = h("div", { class: "tip", hidden: true, "aria-live": "polite" });
     this.legend = h("div", { class: "legend" });
     this.numbers = h("div", { class: "numbers", hidden: true });
     const spec = this.spec(runs);
@@ -138,35 +141,42 @@ class ChartCard {
     const ink = colour("--muted");
     const axis = { stroke: ink, grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     const unit = this.series[0].unit;
-    const few = (one) => one.ys.filter((y) => y !== null).length <= 40;
+    const few = (one) => one.ys.filter((y) => y !== null).length <= (one.errors ? 150 : 40);
     this.plot = new uPlot({
       width: Math.max(this.host.clientWidth, 200), height: HEIGHT,
       legend: { show: false },
       cursor: { drag: { x: true, y: false }, sync: { key: "tengen", setSeries: false }, points: { size: 6 } },
       scales: { x: { time: false }, y: { distr: this.log ? 3 : 1, range: this.log ? undefined : (u, low, high) => this.range(low, high) } },
       axes: [
-        { ...axis, values: (u, ticks) => ticks.map(xText), incrs: timeSteps(), space: 70, size: 32, gap: 9 },
-        { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : (u, splits) => splits }, filter: this.log ? roundSteps : (u, splits) => splits, values: (u, ticks) => ticks.map((y) => (y === null ? "" : withUnit(y, unit))) },
+        { ...axis, values: (u, ticks) => ticks.map((x) => xText(x).replace(/ 0:00:00$/, "")), incrs: timeSteps(), space: 70, size: 32, gap: 9 },
+        { ...axis, size: 56, gap: 4, grid: { ...axis.grid, filter: this.log ? roundSteps : (u, splits) => splits }, filter: this.log ? roundSteps : (u, splits) => splits, values: (u, ticks) => ticks.map((y) => (y === null ? "" : this.tick(y, unit, u.scales.y))) },
       ],
       series: [{}, ...this.series.map((one) => ({
         label: one.label, stroke: colour(one.colour), width: 1.75, dash: one.dash, spanGaps: true,
         show: !view.hidden.has(`${this.id}/${one.label}`),
-        points: { show: Boolean(one.errors) || few(one), size: one.errors ? 6 : 4, fill: colour(one.colour) },
+        points: { show: few(one), size: one.errors ? 6 : 4, fill: colour(one.colour) },
       }))],
       hooks: {
-        drawClear: [(u) => this.drawReferences(u)],
-        draw: [(u) => this.drawErrors(u), (u) => this.drawMarks(u)],
+        drawClear: [(u) => this.drawReferences(u), (u) => view.smooth && drawUnsmoothed(u, this.series, this.log)],
+        draw: [(u) => drawErrors(u, this.series), (u) => this.drawMarks(u)],
         setCursor: [(u) => this.hover(u)],
         setSelect: [(u) => { if (u.select.width > 3) zoomTo(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")); u.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false); }],
       },
     }, this.data, this.host);
     this.plot.over.addEventListener("dblclick", () => zoomTo(null));
+    chartTouch(this.plot, zoomTo);
+    this.host.setAttribute("aria-label", `${this.spec(this.runs).title}: arrow keys read the values`);
     const canvas = this.plot.root.querySelector("canvas");
     canvas.setAttribute("role", "img");
     this.canvas = canvas;
     this.legend.replaceChildren(...this.series.map((one, at) => this.legendEntry(one, at)));
     this.legend.hidden = this.series.length === 1 && this.runs.length === 1;
     this.rescale();
+  }
+
+  // A number at an axis, with as many digits as tell it from the next.
+  tick(y, unit, { min, max }) {
+    return unit === "%" && max - min < 0.06 && !this.log ? `${(100 * y).toFixed(1)} %` : withUnit(y, unit);
   }
 
   legendEntry(one, at) {
@@ -185,11 +195,10 @@ class ChartCard {
   range(low, high) {
     if (low === null || high === null) return [0, 1];
     if (this.series.some((one) => one.errors)) {
-      const elos = this.series.flatMap((one) => one.ys.filter((y) => y !== null));
-      const slack = Math.max(60, 0.25 * (Math.max(...elos) - Math.min(...elos)));
+      const known = this.series.flatMap((one) => one.ys.map((y, at) => [y, one.errors[at]])).filter(([y]) => y !== null);
+      const elos = spanned(known.map(([y]) => y), known.map(([, error]) => error));
       const references = this.runs.flatMap((run) => run.references.map((one) => one.elo));
-      low = Math.min(...elos.map((elo) => elo - slack), ...references);
-      high = Math.max(...elos.map((elo) => elo + slack), ...references);
+      [low, high] = [Math.min(...elos, ...references), Math.max(...elos, ...references)];
     } else if (low >= 0 && low < 0.35 * high) low = 0;
     const room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
     if (this.series[0].unit === "%") return [low === 0 ? 0 : Math.max(0, low - room), Math.min(high + room, Math.max(1.01, high))];
@@ -215,41 +224,20 @@ class ChartCard {
     ctx.fillStyle = colour("--muted");
     ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.setLineDash([4 * devicePixelRatio, 4 * devicePixelRatio]);
-    for (const { name, elo } of this.runs[0].references.slice(0, 8)) {
+    let [above, end] = [Infinity, 0]; // of the last name: one that is too near to it stands beside it
+    for (const { name, elo } of this.runs[0].references.slice(0, 8).sort((a, b) => a.elo - b.elo)) {
       const y = Math.round(u.valToPos(elo, "y", true));
+      end = above - y < 13 * devicePixelRatio ? end + 10 * devicePixelRatio : 0;
+      above = y;
       ctx.beginPath();
       ctx.moveTo(u.bbox.left, y);
       ctx.lineTo(u.bbox.left + u.bbox.width, y);
       ctx.stroke();
       ctx.textAlign = "left"; // the newest networks are on the right
-      ctx.fillText(name.slice(0, 24), u.bbox.left + 4 * devicePixelRatio, y - 4 * devicePixelRatio);
+      ctx.fillText(name.slice(0, 24), u.bbox.left + 4 * devicePixelRatio + end, y - 4 * devicePixelRatio);
+      end += ctx.measureText(name.slice(0, 24)).width;
     }
     ctx.restore();
-  }
-
-  drawErrors(u) {
-    const { ctx } = u;
-    this.series.forEach((one, at) => {
-      if (!one.errors || !u.series[at + 1].show) return;
-      ctx.save();
-      ctx.beginPath();
-      ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
-      ctx.clip();
-      ctx.strokeStyle = colour(one.colour);
-      ctx.globalAlpha = 0.55;
-      ctx.lineWidth = 1.25 * devicePixelRatio;
-      one.xs.forEach((x, place) => {
-        if (x === null || one.ys[place] === null || !one.errors[place]) return;
-        const across = u.valToPos(x, "x", true);
-        const [top, bottom] = [1, -1].map((sign) => u.valToPos(one.ys[place] + sign * one.errors[place], "y", true));
-        const cap = 3 * devicePixelRatio;
-        ctx.beginPath();
-        ctx.moveTo(across, top); ctx.lineTo(across, bottom);
-        for (const y of [top, bottom]) { ctx.moveTo(across - cap, y); ctx.lineTo(across + cap, y); }
-        ctx.stroke();
-      });
-      ctx.restore();
-    });
   }
 
   // Marks have times, which another x must be read off the run's table for.
@@ -375,40 +363,4 @@ export function drawCharts(host, runs, anew = false) {
 
 export function resizeCharts() {
   shown.forEach((card) => card.plot && card.plot.setSize({ width: Math.max(card.host.clientWidth, 200), height: HEIGHT }));
-}
-
-// How often positions were won that searches gave a chance, against that chance.
-function calibrationCard(runs) {
-  const lines = runs.flatMap((run) => Object.entries(run.calibration).map(([name, bins]) => ({ run, name, bins })))
-    .filter((line) => runs.length === 1 || line.name === "recent");
-  if (!lines.length) return null;
-  const [width, height, left, bottom] = [360, 250, 44, 34];
-  const x = (share) => left + share * (width - left - 12);
-  const y = (share) => height - bottom - share * (height - bottom - 10);
-  const ticks = [0, 0.25, 0.5, 0.75, 1];
-  const most = Math.max(...lines.flatMap((line) => line.bins.map((bin) => bin.count)));
-  const words = lines[lines.length - 1].bins.map((bin) => `${Math.round(100 * bin.predicted)} %: ${Math.round(100 * bin.actual)} %`);
-  const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "reliability",
-    "aria-label": `Calibration, predicted and actual points: ${words.join(", ")}` },
-  ticks.map((tick) => [
-    s("line", { x1: x(tick), x2: x(tick), y1: y(0), y2: y(1), class: "gridline" }),
-    s("line", { x1: x(0), x2: x(1), y1: y(tick), y2: y(tick), class: "gridline" }),
-    s("text", { x: x(tick), y: y(0) + 16, "text-anchor": "middle" }, `${100 * tick}`),
-    s("text", { x: x(0) - 6, y: y(tick) + 4, "text-anchor": "end" }, `${100 * tick}`)]),
-  s("line", { x1: x(0), y1: y(0), x2: x(1), y2: y(1), class: "diagonal" }),
-  s("text", { x: (x(0) + x(1)) / 2, y: height - 3, "text-anchor": "middle" }, "predicted points, %"),
-  lines.map((line, at) => {
-    const stroke = `var(${runs.length > 1 ? line.run.colour : `--c${at}`})`;
-    const points = line.bins.map((bin) => `${x(bin.predicted)},${y(bin.actual)}`).join(" ");
-    return s("g", {}, s("polyline", { points, fill: "none", stroke, "stroke-width": 1.75, "stroke-opacity": line.name === "all" && lines.length > 1 ? 0.55 : 1 }),
-      line.bins.map((bin) => s("circle", { cx: x(bin.predicted), cy: y(bin.actual), r: 2 + 4 * Math.sqrt(bin.count / most), fill: stroke, "fill-opacity": 0.75 },
-        s("title", {}, `predicted ${Math.round(100 * bin.predicted)} %, actual ${(100 * bin.actual).toFixed(1)} %, ${bin.count.toLocaleString("en")} searches`))));
-  }));
-  const label = (line) => (runs.length > 1 ? line.run.label : line.name === "all" ? "whole run" : "last third");
-  return h("section", { class: "card chart", "data-chart": "calibration" },
-    h("div", { class: "chart-head" }, h("h3", {}, "Calibration of the value")),
-    h("p", { class: "about" }, "What searches in self-play predicted, against the results of the games."),
-    picture,
-    h("div", { class: "legend" }, lines.map((line, at) => h("span", { class: "entry" },
-      h("span", { class: "dot", "data-colour": (runs.length > 1 ? line.run.colour : `--c${at}`).slice(2) }), label(line)))));
 }

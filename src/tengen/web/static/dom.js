@@ -23,6 +23,33 @@ export function s(tag, properties, ...children) {
   return fill(document.createElementNS(SVG_NAMESPACE, tag), properties, children);
 }
 
+// Whether a button of the mouse or a finger is down: what is replaced then loses its click.
+export const pointer = { down: false };
+for (const [type, down] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]]) {
+  window.addEventListener(type, () => (down ? (pointer.down = true) : setTimeout(() => { pointer.down = false; })), true);
+}
+
+const FOCUSABLE = "a, button, input, select, textarea, summary, [tabindex]";
+
+// Put these children into `host`, unless they are there, and keep what a person did: focus, scrolling, what is folded out.
+export function renew(host, ...children) {
+  const made = h("div", {}, ...children);
+  const state = (root, selector) => [...root.querySelectorAll(selector)];
+  const [old, now] = [state(host, "details"), state(made, "details")];
+  if (old.length === now.length) now.forEach((one, at) => { one.open = old[at].open; });
+  const [before, after] = [[...host.childNodes], [...made.childNodes]];
+  if (before.length === after.length && before.every((one, at) => one.isEqualNode(after[at]))) return;
+  const active = host.contains(document.activeElement) ? document.activeElement : null;
+  const index = active ? state(host, FOCUSABLE).indexOf(active) : -1;
+  const scrolled = state(host, ".scroll").map((one) => [one.scrollLeft, one.scrollTop]);
+  host.replaceChildren(...after);
+  state(host, ".scroll").forEach((one, at) => { if (scrolled[at]) [one.scrollLeft, one.scrollTop] = scrolled[at]; });
+  if (!active) return;
+  const those = state(host, FOCUSABLE);
+  const same = those.find((one) => active.dataset.cell !== undefined && one.dataset.cell === active.dataset.cell) || those[Math.min(index, those.length - 1)];
+  if (same) same.focus({ preventScroll: true });
+}
+
 export function clock(seconds) {
   if (!(seconds >= 0)) return "–";
   const days = Math.floor(seconds / 86400);
@@ -47,7 +74,7 @@ export function short(number) {
 }
 
 export function percent(share) {
-  return share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+  return share === null || share === undefined ? "–" : `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)}\u00a0%`;
 }
 
 export function bytes(count) {
@@ -61,6 +88,14 @@ export function withUnit(value, unit) {
   if (value === null || value === undefined) return "–";
   if (unit === "%") return percent(value);
   return short(value) + (unit || "");
+}
+
+// The range of numbers with their errors. Of an error that is far larger than most, only a part is in it.
+export function spanned(numbers, errors) {
+  const sorted = errors.filter((error) => error > 0).sort((a, b) => a - b);
+  const most = Math.max(50, 0.2 * (Math.max(...numbers) - Math.min(...numbers)), 2 * (sorted[Math.floor(sorted.length / 2)] || 0));
+  const part = (at) => Math.min(errors[at] || 0, most);
+  return [Math.min(...numbers.map((x, at) => x - part(at))), Math.max(...numbers.map((x, at) => x + part(at)))];
 }
 
 export function save(name, content) {

@@ -1,5 +1,5 @@
 // Playing against a network and analysing positions, on the live page.
-import { h, percent, save, short } from "dom.js";
+import { h, percent, pointer, renew, save, short } from "dom.js";
 import { drawBoard, positionAt } from "boards.js";
 import { drawChances, moveText, resultWords, variationButtons } from "viewer.js";
 
@@ -23,6 +23,7 @@ export class PlayTab {
     this.chances = h("div", { class: "chance-host" });
     this.moves = h("ol", { class: "moves", "aria-label": "moves" });
     this.others = h("div", { class: "row variations" });
+    this.comment = h("p", { class: "comment", hidden: true });
     this.table = h("div", { class: "scroll" });
     const toggle = (id, text, on) => { const box = h("input", { type: "checkbox", id, checked: on, onchange: () => { this.draw(); if (id === "always" && box.checked) this.guarded(() => this.analyse()); } }); return [box, h("label", {}, box, ` ${text}`)]; };
     let labels;
@@ -41,11 +42,11 @@ export class PlayTab {
       h("div", { class: "play-form" }, h("label", {}, "network", this.network), h("label", {}, "seat", this.seat), h("label", {}, "strength", this.visits), button("new game", () => this.begin(), { class: "primary", id: "begin" })),
       h("details", {}, h("summary", {}, "Analyse a game or a position"), this.text, h("div", { class: "row" }, button("analyse", () => this.begin(this.text.value), { id: "analyse" }))),
       h("div", { class: "play-grid", tabindex: "-1", onkeydown: (event) => this.key(event) },
-        h("div", {}, this.board, this.choices), h("div", {}, this.status, this.bar, this.chances, h("div", { class: "row" }, this.acts), h("div", { class: "switches" }, switches), this.table, this.moves, this.others))));
+        h("div", {}, this.board, this.choices), h("div", {}, this.status, this.comment, this.bar, this.chances, h("div", { class: "row" }, this.acts), h("div", { class: "switches" }, switches), this.table, this.moves, this.others))));
     this.acts.forEach((act) => { act.disabled = true; });
-    host.addEventListener("pointerdown", () => { this.pressed = true; });
-    window.addEventListener("pointerup", () => setTimeout(() => { this.pressed = false; if (this.seen) this.draw(); }));
-    window.addEventListener("pointercancel", () => { this.pressed = false; });
+    // After a click, the arrow keys walk through the game; after the tab key, over the board.
+    this.board.addEventListener("mousedown", (event) => { event.preventDefault(); this.board.closest(".play-grid").focus({ preventScroll: true }); });
+    window.addEventListener("pointerup", () => setTimeout(() => { if (this.seen) this.draw(); }));
   }
 
   show(run) {
@@ -78,8 +79,9 @@ export class PlayTab {
     const seat = text !== undefined || this.seat.value === "" ? null : Number(this.seat.value);
     if (text !== undefined && !text.trim()) throw new Error("Paste a game or a position first.");
     const path = `/api/runs/${encodeURIComponent(this.run.id)}/play`;
-    this.take(await this.source.ask(path, { network: this.network.value, seat, visits: Number(this.visits.value), text }));
-    this.line = this.pasted = this.actions();
+    const game = await this.source.ask(path, { network: this.network.value, seat, visits: Number(this.visits.value), text });
+    this.line = this.pasted = game.record.moves.map((move) => move.action);
+    this.take(game);
     if (text !== undefined) await this.analyse();
   }
 
@@ -142,7 +144,7 @@ export class PlayTab {
       options.legal = this.targets(position);
       if (this.from !== null) options.goals = new Set(game.legal.filter(({ place }) => place && place[0] === this.from).map(({ place }) => place[1]));
     }
-    this.board.replaceChildren(drawBoard(position, options));
+    renew(this.board, drawBoard(position, options));
     this.board.closest(".card").dataset.kind = position.kind;
     this.board.dataset.ply = String(ply);
     this.board.dataset.over = String(game.over);
@@ -150,14 +152,18 @@ export class PlayTab {
     const priors = new Map(((this.seen && this.seen.moves) || []).map((move) => [move.action, move.prior]));
     const share = (move) => (priors.has(move.action) ? ` ${percent(priors.get(move.action))}` : "");
     if (!this.promoting) {
-      this.choices.replaceChildren(...named.slice(0, 120).map((move) => h("button", { type: "button", class: "choice", onclick: () => this.guarded(() => this.act("move", { action: move.action })) }, move.name, this.heat.checked && h("span", { class: "faint" }, share(move)))));
+      renew(this.choices, named.slice(0, 120).map((move) => h("button", { type: "button", class: "choice", "data-action": move.action, onclick: () => this.guarded(() => this.act("move", { action: move.action })) }, move.name, this.heat.checked && h("span", { class: "faint" }, share(move)))));
     }
     const chance = game.over && record.result !== null ? record.result : this.seen ? (this.seen.searched ? this.seen.searched.value : this.seen.value) : last && last.value !== undefined ? last.value : null;
     this.drawBar(chance);
     this.chances.replaceChildren(drawChances(record.moves, ply, null, record.seats));
-    this.moves.replaceChildren(...record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, moveText(record, record.moves, at)))));
-    this.others.replaceChildren(...variationButtons(record, game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
-    if (game.variations.length) this.others.prepend(h("span", { class: "faint" }, "variations:"));
+    renew(this.moves, record.moves.map((move, at) => h("li", {}, h("button", { type: "button", class: `p${move.player}`, "aria-current": at === ply - 1 ? "step" : null, onclick: () => this.guarded(() => this.act("goto", { actions: this.actions().slice(0, at + 1) })) }, moveText(record, record.moves, at)))));
+    this.moves.scrollTop = this.moves.scrollHeight;
+    renew(this.others, game.variations.length > 0 && h("span", { class: "faint" }, "variations:"), variationButtons(record, game.variations.slice(0, 40), (one) => this.guarded(() => this.follow(one))));
+    const now = this.actions();
+    const told = ply && now.every((action, at) => action === (this.pasted || [])[at]) ? game.comments[ply - 1] : "";
+    this.comment.textContent = told || "";
+    this.comment.hidden = !told;
     if (this.status.dataset.thinking !== "yes" && !this.status.classList.contains("error")) this.status.textContent = this.words(mine);
     this.acts.forEach((act) => { act.disabled = game.over && act.id !== "export" && act.id !== "undo" && !act.getAttribute("aria-label"); });
     this.drawTable();
@@ -193,10 +199,10 @@ export class PlayTab {
       return;
     }
     const side = this.seen.player === 0 ? 1 : -1;
-    this.table.replaceChildren(h("p", { class: "faint" }, `${this.seen.words}; searched ${short(found.visits)} visits in ${found.seconds} s`),
+    renew(this.table, h("p", { class: "faint" }, `${this.seen.words}; searched ${short(found.visits)} visits in ${found.seconds} s`),
       h("table", { class: "candidates" }, h("thead", {}, h("tr", {}, ["move", "visits", "wins", "policy", "expected"].map((text, at) => h("th", { scope: "col", class: at % 4 ? "number" : null }, text)))),
-        h("tbody", {}, found.candidates.map((one) => h("tr", { title: "click to play this line", onclick: () => this.guarded(() => this.act("goto", { actions: [...this.actions(), ...one.actions] })) },
-          h("td", {}, h("b", {}, one.name)), h("td", { class: "number" }, short(one.visits)), h("td", { class: "number" }, percent((one.value * side + 1) / 2)), h("td", { class: "number" }, percent(one.prior)), h("td", {}, one.line.slice(1, 8).join(" ")))))));
+        h("tbody", {}, found.candidates.map((one) => h("tr", { title: "click to play this line", "data-actions": one.actions.join(" "), onclick: () => this.guarded(() => this.act("goto", { actions: [...this.actions(), ...one.actions] })) },
+          h("td", {}, h("button", { type: "button", class: "link" }, one.name)), h("td", { class: "number" }, short(one.visits)), h("td", { class: "number" }, percent((one.value * side + 1) / 2)), h("td", { class: "number" }, percent(one.prior)), h("td", {}, one.line.slice(1, 8).join(" ")))))));
   }
 
   // The cells that can be clicked: where a piece may go, or which may move.
@@ -232,7 +238,7 @@ export class PlayTab {
 
   // Draw, but not between pressing and releasing a button of the mouse: the click would be lost with its element.
   later() {
-    if (!this.pressed) this.draw();
+    if (!pointer.down) this.draw();
   }
 
   stopAnalysis() {
@@ -263,7 +269,7 @@ export class PlayTab {
   }
 
   key(event) {
-    if (!this.game || !["ArrowLeft", "ArrowRight"].includes(event.key) || event.target.tagName === "TEXTAREA" || event.target.tagName === "INPUT") return;
+    if (!this.game || !["ArrowLeft", "ArrowRight"].includes(event.key) || ["TEXTAREA", "INPUT", "SELECT"].includes(event.target.tagName)) return;
     event.preventDefault();
     this.guarded(() => this.step(event.key === "ArrowLeft" ? -1 : 1));
   }

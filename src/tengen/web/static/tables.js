@@ -1,5 +1,5 @@
 // The list of runs, the ladder, the data and the settings.
-import { bytes, clock, h, percent, s, short } from "dom.js";
+import { bytes, clock, h, percent, s, short, spanned } from "dom.js";
 
 const STATES = { running: "running", stopped: "stopped", killed: "was killed", new: "not begun" };
 
@@ -7,12 +7,21 @@ export function pill(state) {
   return h("span", { class: `pill ${state}` }, STATES[state] || state);
 }
 
+// For those who hear the page: a table's head that the eye does not need.
+function unseen(text) {
+  return h("span", { class: "unseen" }, text);
+}
+
+function minus(elo) {
+  return String(Math.round(elo)).replace("-", "−");
+}
+
 export function rating(run) {
-  return run.rating && run.rating.elo !== null ? `${Math.round(run.rating.elo)} ± ${Math.round(run.rating.error || 0)}` : "–";
+  return run.rating && run.rating.elo !== null ? `${minus(run.rating.elo)} ± ${Math.round(run.rating.error || 0)}` : "–";
 }
 
 export function runTable(runs, chosen, toggle, open) {
-  const head = ["", "run", "game", "state", "time", "games", "rows", "steps", "loss", "Elo"];
+  const head = [unseen("shown"), "run", "game", "state", "time", "games", "rows", "steps", "loss", "Elo"];
   return h("div", { class: "card scroll" }, h("table", { class: "runs" },
     h("thead", {}, h("tr", {}, head.map((text, at) => h("th", { scope: "col", class: at > 3 ? "number" : null }, text)))),
     h("tbody", {}, runs.map((run) => h("tr", { "data-run": run.id },
@@ -49,7 +58,7 @@ export function ladderTab(run, matches) {
       h("table", {}, h("thead", {}, h("tr", {}, ["A", "B", "wins", "draws", "losses", "score of A", "Elo of A – B"].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
         h("tbody", {}, all.map((one) => h("tr", {}, h("td", {}, one.a), h("td", {}, one.b), [one.wins, one.draws, one.losses].map((count) => h("td", { class: "number" }, short(count))),
           h("td", { class: "number" }, percent((one.wins + one.draws / 2) / (one.wins + one.draws + one.losses))),
-          h("td", { class: "number" }, one.elo === null ? "–" : `${Math.round(one.elo)} (${one.elo_low === null ? "−∞" : Math.round(one.elo_low)} to ${one.elo_high === null ? "∞" : Math.round(one.elo_high)})`)))))));
+          h("td", { class: "number" }, one.elo === null ? "–" : `${minus(one.elo)} (${one.elo_low === null ? "−∞" : minus(one.elo_low)} to ${one.elo_high === null ? "∞" : minus(one.elo_high)})`)))))));
   }
   return found.length ? found : [h("p", { class: "empty" }, "No match was played yet.")];
 }
@@ -57,18 +66,16 @@ export function ladderTab(run, matches) {
 function ladderCard(ladder) {
   const players = ladder.players;
   const elos = players.filter((one) => one.elo !== null);
-  const slack = Math.max(50, 0.2 * (Math.max(...elos.map((one) => one.elo)) - Math.min(...elos.map((one) => one.elo))));
-  const low = Math.min(...elos.map((one) => one.elo - Math.min(one.error || 0, slack)));
-  const high = Math.max(...elos.map((one) => one.elo + Math.min(one.error || 0, slack)));
+  const [low, high] = spanned(elos.map((one) => one.elo), elos.map((one) => one.error));
   const x = (elo) => 4 + (Math.max(0, Math.min(1, (elo - low) / (high - low || 1)))) * 192;
   const bar = (one) => (one.elo === null ? "" : s("svg", { viewBox: "0 0 200 16", class: "elo-bar", "aria-hidden": "true" },
     s("line", { x1: x(one.elo - one.error), x2: x(one.elo + one.error), y1: 8, y2: 8, class: `interval ${one.kind}` }), s("circle", { cx: x(one.elo), cy: 8, r: 4, class: `dot-${one.kind}` })));
   const about = ladder.fitted ? `${ladder.anchor} is 0; intervals hold 95 %.` : "Too many players to rate all of them together: each has the rating that it was given when it was rated.";
   return h("section", { class: "card ladder" }, h("h3", {}, `Ladder: ${ladder.title}`), h("p", { class: "about" }, about),
     h("div", { class: "scroll" }, h("table", { class: "ladder" },
-      h("thead", {}, h("tr", {}, ["", "player", "Elo", "±", "games", "score", ""].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
+      h("thead", {}, h("tr", {}, [unseen("rank"), "player", "Elo", "±", "games", "score", unseen("interval")].map((text, at) => h("th", { scope: "col", class: at > 1 ? "number" : null }, text)))),
       h("tbody", {}, players.map((one, at) => h("tr", { class: one.kind }, h("td", { class: "number faint" }, at + 1), h("td", {}, one.name),
-        h("td", { class: "number" }, one.elo === null ? "–" : Math.round(one.elo)), h("td", { class: "number faint" }, one.error ? Math.round(one.error) : ""),
+        h("td", { class: "number" }, one.elo === null ? "–" : minus(one.elo)), h("td", { class: "number faint" }, one.error ? Math.round(one.error) : ""),
         h("td", { class: "number" }, short(one.games)), h("td", { class: "number" }, percent(one.points / one.games)), h("td", {}, bar(one))))))),
     ladder.more_players > 0 && h("p", { class: "faint" }, `and ${ladder.more_players} more`),
     crossTable(ladder));
@@ -92,12 +99,12 @@ function crossTable(ladder) {
   };
   return h("details", { class: "cross", open: met.length <= 10 }, h("summary", {}, "Who beat whom"),
     h("div", { class: "scroll" }, h("table", { class: "cross" },
-      h("thead", {}, h("tr", {}, h("th", {}), met.map((name, at) => h("th", { scope: "col", title: name }, at + 1)))),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, unseen("player")), met.map((name, at) => h("th", { scope: "col", title: name }, at + 1)))),
       h("tbody", {}, met.map((row, at) => h("tr", {}, h("th", { scope: "row" }, `${at + 1}  ${row}`), met.map((column) => one(row, column))))))));
 }
 
 // The parts of the run in a ring, what each does, and what flows between them.
-const RING = [["selfplay", "self-play", "games"], ["shuffle", "shuffle", "rows"], ["train", "training", "batches"], ["export", "export", "weights"], ["gate", "gate", "candidates"]];
+const RING = [["selfplay", "self-play", "rows"], ["shuffle", "shuffle", "samples"], ["train", "training", "weights"], ["export", "export", "candidates"], ["gate", "gate", "networks"]];
 
 export function dataTab(run, machine) {
   const { data } = run;
@@ -109,7 +116,7 @@ export function dataTab(run, machine) {
   if (data.shuffle) facts.push(["newest shuffle", `${short(data.shuffle.rows)} rows of rows ${short(data.shuffle.window[0])} to ${short(data.shuffle.window[1])}`], ["held back for validation", short(data.shuffle.validation)]);
   if (data.appetite) facts.push(["the learner could use", `${short(data.appetite)} rows/s`]);
   const { disk } = run;
-  const found = [h("section", { class: "card" }, h("h3", {}, "The loop"), h("p", { class: "about" }, "What each part is doing, and what flows between them."), ringPicture(run, last)),
+  const found = [h("section", { class: "card" }, h("h3", {}, "The loop"), h("p", { class: "about" }, "What each part is doing, and what flows between them."), h("div", { class: "scroll" }, ringPicture(run, last))),
     h("section", { class: "card" }, h("h3", {}, "Data"), windowPicture(run, last), h("dl", { class: "facts" }, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])))];
   if (run.parts.length > 1) found.push(partsCard(run.parts));
   if (disk) {
@@ -156,7 +163,7 @@ function ringPicture(run, last) {
   const alive = run.parts.filter((part) => part.alive);
   const inOne = alive.some((part) => ["fused", "roles", "sync", "cluster", "daemon"].includes(part.kind)) || !alive.length;
   const nodes = alive.filter((part) => part.kind === "node");
-  const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle;
+  const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle || alive.some((part) => part.kind === "sync");
   const driver = alive.find((part) => part.kind !== "node" && !RING.some(([kind]) => kind === part.kind));
   const served = driver && driver.kind === "daemon";
   const stages = pipeline ? RING : [["selfplay", served ? "data of others" : "self-play", "rows"], ["train", "training", "weights"]];
@@ -166,7 +173,8 @@ function ringPicture(run, last) {
     return stages.length === 2 ? [at ? 450 : 170, 115] : [w / 2 + 225 * Math.cos(angle), t / 2 + 6 + 108 * Math.sin(angle)];
   };
   const rate = (name) => (last(`${name}_per_second`) ? `${short(last(`${name}_per_second`))} ${name}/s` : "");
-  const rates = { games: rate("rows"), rows: rate("rows"), batches: rate("samples"), weights: rate("steps"), candidates: "" };
+  const count = (state) => { const found = run.networks.filter((one) => one.state === state).length; return found ? `${found} ${state}` : ""; };
+  const rates = { rows: rate("rows"), samples: rate("samples"), weights: rate("steps"), candidates: count("waiting"), networks: count("accepted") };
   const doing = (kind) => {
     const parts = alive.filter((part) => part.kind === kind);
     if (parts.length) return [parts.length > 1 ? `${parts.length} processes` : "", (parts[0].waiting ? "waiting: " : "") + parts[0].words].filter(Boolean).join(", ");

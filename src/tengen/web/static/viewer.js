@@ -1,6 +1,8 @@
 // Games to click through.
-import { clock, h, percent, s, save } from "dom.js";
+import { h, percent, renew, s, save } from "dom.js";
 import { drawBoard, positionAt } from "boards.js";
+
+const FRESH = 15000; // milliseconds after which a list of games is read again if the run has played more
 
 export function resultWords(game) {
   if (game.result === null || game.result === undefined) return "no result";
@@ -86,6 +88,7 @@ export class GameViewer {
     this.boardHost = h("div", { class: "board-host" });
     this.chanceHost = h("div", { class: "chance-host" });
     this.words = h("p", { class: "now-words", "aria-live": "polite" });
+    this.comment = h("p", { class: "comment", hidden: true });
     this.slider = h("input", { type: "range", min: 0, max: game.moves.length, value: 0, "aria-label": "move", oninput: () => this.go(Number(this.slider.value)) });
     this.list = h("ol", { class: "moves", "aria-label": "moves" });
     this.others = h("div", { class: "row variations" });
@@ -101,7 +104,7 @@ export class GameViewer {
         h("div", { class: "viewer-side" },
           h("h3", {}, h("span", { class: "seat p0" }), game.players[0] || game.seats[0], " – ", h("span", { class: "seat p1" }), game.players[1] || game.seats[1]),
           h("p", { class: "faint" }, [resultWords(game), `${game.moves.length} moves`, game.opening ? `${game.opening} random at first` : "", game.date].filter(Boolean).join(" · ")),
-          notes, this.words, this.chanceHost, this.list, this.others,
+          notes, this.words, this.comment, this.chanceHost, this.list, this.others,
           h("div", { class: "row" }, game.text && button(`download ${game.text.name.split(".").pop().toUpperCase()}`, "save the game", () => save(game.text.name, game.text.content)), this.asking, this.through),
           h("p", { class: "faint hint" }, "Arrow keys step, Home and End jump, space plays."))));
     this.host.dataset.kind = game.start.kind;
@@ -168,6 +171,8 @@ export class GameViewer {
     const chance = move && move.value !== undefined ? `; ${game.seats[0]} ${percent((move.value + 1) / 2)}` : "";
     this.words.textContent = (move ? `Move ${ply} of ${moves.length}${branch && ply > branch.ply ? " of a variation" : ""}: ${game.seats[move.player]} ${move.name}${chance}` : "Start") + (this.view ? ` · ${this.view.words}` : "")
       + (ply === moves.length && !branch ? ` · ${resultWords(game)}` : "");
+    this.comment.textContent = (move && move.comment) || "";
+    this.comment.hidden = !this.comment.textContent;
     this.chanceHost.replaceChildren(drawChances(moves, ply, (to) => this.go(to), game.seats, branch ? [] : this.views));
     // Variations that begin here or later; the first of them is how this position could have gone on.
     const others = (game.variations || []).filter((one) => one.ply >= ply && !branch).slice(0, 12);
@@ -211,8 +216,8 @@ export class GamesTab {
     this.network = h("select", { "aria-label": "network", onchange: () => this.list() });
     this.order = h("select", { "aria-label": "order", onchange: () => this.fill() },
       h("option", { value: "new" }, "newest first"), h("option", { value: "swing" }, "biggest comebacks"), h("option", { value: "long" }, "longest"), h("option", { value: "short" }, "shortest"));
-    this.listHost = h("div", { class: "game-list", role: "list" });
-    this.viewerHost = h("div", { class: "viewer-host", "aria-label": "game" });
+    this.listHost = h("div", { class: "game-list scroll", role: "group", "aria-label": "games" });
+    this.viewerHost = h("div", { class: "viewer-host", role: "group", "aria-label": "game" });
     this.viewer = new GameViewer(this.viewerHost);
     this.empty = h("p", { class: "empty" }, "No games were recorded yet: a share of the games of self-play is (data.record_share).");
     this.body = h("div", { class: "games" }, h("div", { class: "card game-picker" }, h("div", { class: "row" }, this.network, this.order), this.listHost), h("div", { class: "card" }, this.viewerHost));
@@ -226,6 +231,8 @@ export class GamesTab {
     const same = this.run === run.id && names.join() === this.names;
     this.run = run.id;
     this.names = names.join();
+    if (same && names.length && this.count !== run.games && Date.now() > this.read + FRESH) await this.again();
+    this.count = run.games;
     if (same || !names.length) return;
     const before = this.network.value;
     this.network.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
@@ -246,7 +253,19 @@ export class GamesTab {
     }
   }
 
+  // The newest games of the network, while the one that is open stays.
+  async again() {
+    this.read = Date.now();
+    try {
+      const [network, found] = [this.network.value, await this.source.games(this.run, this.network.value)];
+      if (network !== this.network.value || !found.length || !this.games.length) return;
+      this.games = found;
+      this.fill();
+    } catch (error) { /* the next time */ }
+  }
+
   async list() {
+    this.read = Date.now();
     const found = await this.waited(this.listHost, "Reading the games …", this.source.games(this.run, this.network.value));
     this.games = found || [];
     if (found && !found.length) {
@@ -264,7 +283,7 @@ export class GamesTab {
   }
 
   fill() {
-    this.listHost.replaceChildren(...this.sorted().map((game) => h("button", { type: "button", role: "listitem", "data-key": game.key, onclick: () => this.open(game) },
+    renew(this.listHost, this.sorted().map((game) => h("button", { type: "button", "data-key": game.key, "aria-current": game.key === this.opened ? "true" : null, onclick: () => this.open(game) },
       h("span", {}, resultWords(game)), h("span", { class: "faint" }, `${game.length} moves${game.swing > 0.3 ? ` · comeback from ${percent((1 - game.swing) / 2)}` : ""}`))));
   }
 
@@ -272,6 +291,7 @@ export class GamesTab {
     this.listHost.querySelectorAll("[aria-current]").forEach((one) => one.removeAttribute("aria-current"));
     const entry = [...this.listHost.children].find((one) => one.dataset.key === game.key);
     if (entry) entry.setAttribute("aria-current", "true");
+    this.opened = game.key;
     const found = await this.waited(this.viewerHost, "Opening the game …", this.source.game(this.run, this.network.value, game.key));
     if (found) this.viewer.show(found);
   }
