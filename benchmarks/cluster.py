@@ -15,7 +15,8 @@ those of a run.
 
   pieces   processor time per row of each piece, without Ray
   curve    rows per second against the number of actors; processor time per row of the learner's process (all threads
-           and its busiest one), of Ray's own processes, and what two cores could take in by that
+           and its busiest one), of Ray's own processes, and what two cores could take in by that (drawn by
+           `--plot FILE.svg`)
   network  seconds from a new network to the last of `--listeners` actors
   memory   the learner's memory, without the object store, while `--senders` actors send as fast as they can, and during
            the end of the run
@@ -27,6 +28,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -43,7 +45,9 @@ from typing import Any
 
 import numpy as np
 
-from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
+from tengen.analysis.chart import Chart, short, ticks
+from tengen.analysis.drawing import Drawing
+from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, PublishedNetwork, SelfplayActor
 from tengen.cluster.connection import library
 from tengen.cluster.nodes import NodeShares
 from tengen.cluster.packing import GamesChunk, pack, unpack
@@ -76,6 +80,7 @@ def main() -> None:
     intake.add_argument("--listeners", type=int, default=64, help="actors that get networks (%(default)s)")
     intake.add_argument("--senders", type=int, default=1000, help="actors while memory is measured (%(default)s)")
     intake.add_argument("--net", default="b6c96", help="network that is sent (%(default)s)")
+    intake.add_argument("--plot", type=Path, metavar="FILE.svg", help="where the curve is drawn (nowhere)")
     intake.add_argument("--chunk", type=Path, help="file with the games to send; played and written if it is absent")
     intake.add_argument("--folder", type=Path, help="where runs are written (the folder for temporary files)")
     args, words = parser.parse_known_args()
@@ -171,7 +176,7 @@ def played(path: Path | None, rows: int = 2500) -> GamesChunk:
     driver = SelfplayDriver(config)
     weights = driver.weights(nets.build(driver.spec, driver.game, nnx.Rngs(0), dtype=config.net.dtype))
     actor, parts, count = SelfplayActor(config, ActorPlace(1, 2, 1.0)), [], 0
-    actor.take(0, jax.device_get(jax.tree.leaves(weights)))
+    actor.take(0, PublishedNetwork(jax.device_get(jax.tree.leaves(weights)), config))
     while count < rows:
         for chunk in actor.play().chunks:
             parts.append(unpack(chunk))
@@ -265,7 +270,7 @@ class ManyActors:
         self._rows[actor] = self._rows.get(actor, 0) + self._played.chunks[0].rows
         return self._played
 
-    async def take(self, actor: int, version: int, leaves: list[Any]) -> None:
+    async def take(self, actor: int, version: int, network: PublishedNetwork) -> None:
         self._heard[actor] = version, time.monotonic()
 
     async def look(self, actor: int) -> ActorStatus:
@@ -273,9 +278,6 @@ class ManyActors:
 
     async def heard(self) -> dict[int, tuple[int, float]]:
         return self._heard
-
-    async def change(self, actor: int, config: Config) -> None:
-        pass
 
     async def stop(self, actor: int) -> None:
         pass
@@ -322,6 +324,9 @@ class SyntheticCluster:
 
     def idle(self) -> dict[str, str]:
         return {}
+
+    def exclude(self, node: str, why: str) -> None:
+        raise SystemExit(why)
 
     def start(self, actor: type, *arguments: Any) -> Any:
         self._started += 1
@@ -373,6 +378,7 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
     print("us of processor time a row, in the learner's process and in Ray's; what two cores could take in by that")
     columns = ("actors", "sent/s", "taken/s", "learner", "unpacker", "writer", "fleet", "others", "Ray", "two cores")
     print(" ".join(f"{name:>9}" for name in columns))
+    points: list[tuple[float, float, float]] = []
     for actors in args.actors:
         cluster.begin(actors, cluster.chunk.rows / args.rate)
         marks: list[Any] = []
@@ -385,12 +391,39 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
         costs = {name: 1e6 * (last[name] - first[name]) / rows for name in columns[3:9]}
         bound = 1e6 * min(2 / sum(costs.values()), 1 / max(costs.values()))  # a thread has no more than one core
         figures = (actors, actors * args.rate, rows / (last["time"] - first["time"]))
+        points.append((actors, bound, figures[2]))
         texts = (
             *(f"{value:,.0f}" for value in figures),
             *(f"{value:.2f}" for value in costs.values()),
             f"{bound:,.0f}",
         )
         print(" ".join(f"{text:>9}" for text in texts), flush=True)
+    if args.plot:
+        args.plot.write_text(drawn(points, args.rate))
+
+
+def drawn(points: Sequence[tuple[float, float, float]], rate: float) -> str:
+    """The curve as a picture. A point is actors, rows per second that two cores have time for, and taken in."""
+    box, top = (70, 40, 520, 300), 1.15 * max(max(bound, taken) for _, bound, taken in points)
+    drawing = Drawing(720, 350)
+    drawing.title("rows per second against the number of actors")
+    counts = [actors for actors, _, _ in points]
+    chart = Chart(drawing, box, (math.log(min(counts) / 1.2), math.log(max(counts) * 1.2)), (0.0, top))
+    levels = {level: short(level) for level in ticks(0.0, top)}
+    chart.axes("actors", "rows per second", {math.log(actors): f"{actors:,}" for actors in counts}, levels)
+    last = min(top / rate, max(counts))  # where the line of what they send leaves the chart
+    steps = [min(counts) * (last / min(counts)) ** (step / 50) for step in range(51)]
+    lines = {
+        "sent": ("#999999", [(actors, actors * rate) for actors in steps]),
+        "two cores have time for": ("#c8502c", [(actors, min(bound, actors * rate)) for actors, bound, _ in points]),
+        "taken in, by the clock": ("#4878a8", [(actors, taken) for actors, _, taken in points]),
+    }
+    for number, (name, (colour, values)) in enumerate(lines.items()):
+        chart.line([(math.log(actors), rows) for actors, rows in values], colour)
+        chart.legend(number, name, colour)
+        for actors, rows in values if number else ():
+            chart.point(math.log(actors), rows, 3, colour, tip=f"{name}: {rows:,.0f} rows/s, {actors:,.0f} actors")
+    return drawing.to_text()
 
 
 def mark(run: Any, marks: list[dict[str, float]], times: Sequence[float]) -> bool:

@@ -61,6 +61,11 @@ class RayCluster:
         found = {node.id: self.shares.lack(node) for node in self.nodes() if node.id != self.own}
         return {node: why for node, why in found.items() if why}
 
+    def exclude(self, node: str, why: str) -> None:
+        """Start nothing on a node any more."""
+        self._good.discard(node)
+        self.excluded[node] = why
+
     def start(self, actor: type, *arguments: Any) -> Any:
         """Start a self-play actor where there is room."""
         options: dict[str, Any] = {"num_cpus": self.shares.cores, "num_gpus": self.shares.gpus, "max_concurrency": 8}
@@ -219,6 +224,15 @@ def last_line(error: BaseException) -> str:
     """The last line of an error of Ray, which ends with the error of the task."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1][:300] if lines else type(error).__name__
+
+
+def why_it_died(error: BaseException) -> str:
+    """Why an actor died, in a few words of Ray."""
+    if "out of memory" in str(error).lower():
+        return "Ray ended it, because its machine has too little memory left"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reasons = [line for line in lines if "exit" in line.lower() or "node" in line.lower() or "kill" in line.lower()]
+    return " ".join((reasons or lines or [type(error).__name__])[-1].split())[:160]
 
 
 def described(cluster: RayCluster) -> str:
