@@ -1,6 +1,7 @@
 """Everything that can be wrong with a cluster is one line, before anything is started."""
 
 import platform
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,11 @@ from tengen.errors import OptionError, TengenError
 from tests.helpers.fake_ray import RayError, RayTaskError
 
 
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+
+
 def test_without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     base = tmp_path / "run"
@@ -26,19 +32,6 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
     assert not base.exists()
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("127.0.0.1:1", r"--address 127.0.0.1:1: no cluster answers there \(.*\); `ray start --head` starts one"),
-        ("here", "--address: expected HOST:PORT of the head node, or auto on one of its nodes, got here"),
-        ("ray://here:10001", "--address: expected HOST:PORT of the head node, or auto"),
-    ],
-)
-def test_without_a_cluster_at_the_address(address: str, message: str) -> None:
-    with pytest.raises(TengenError, match=message), connection.connected(address, ClusterSettings()):
-        pass
-
-
 def test_sweeps_need_ray_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
@@ -46,6 +39,19 @@ def test_sweeps_need_ray_too(monkeypatch: pytest.MonkeyPatch) -> None:
         connection.joined(None, "--on ray"),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("version", "good"), [("2.9.3", False), ("2.59.1", False), ("2.60.0", True), ("3.0.0.dev0", True)]
+)
+def test_a_ray_that_is_too_old(version: str, good: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(__version__=version))  # type: ignore[arg-type]
+    if good:
+        connection.library()
+        return
+    message = f"--mode cluster needs Ray 2.60 or newer, got {version}: pip install 'tengen-zero[cluster]'"
+    with pytest.raises(OptionError, match=f"^{re.escape(message)}$"):
+        connection.library()
 
 
 def test_ray_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
