@@ -59,15 +59,20 @@ class TestCluster:
         processes = self.nodes[number].all_processes["raylet"]
         return processes[0].process.pid
 
+    def children(self, number: int) -> list[int]:
+        """The other processes of a node: its workers and Ray's agents."""
+        parent = self.raylet(number)
+        with contextlib.suppress(OSError):
+            return [int(child) for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+        return []
+
     def actors(self) -> list[int]:
         """The processes of all self-play actors."""
         found = []
-        for node in range(len(self.nodes)):
-            parent = self.raylet(node)
+        for child in (child for node in range(len(self.nodes)) for child in self.children(node)):
             with contextlib.suppress(OSError):
-                for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-                    if Path(f"/proc/{child}/cmdline").read_text().startswith("ray::SelfplayActor"):
-                        found.append(int(child))
+                if Path(f"/proc/{child}/cmdline").read_text().startswith("ray::SelfplayActor"):
+                    found.append(child)
         return sorted(found)
 
     def replace(self, number: int) -> None:
@@ -180,7 +185,8 @@ def test_a_run_survives_kills(started: tuple[TestCluster, Driver]) -> None:
     print(survive(*started, kills=kills, seed=6))
 
 
-def test_a_node_and_an_actor_that_hang_are_left_out(started: tuple[TestCluster, Driver]) -> None:
+@pytest.mark.parametrize("whole", [False, True], ids=["raylet", "node"])
+def test_a_node_and_an_actor_that_hang_are_left_out(whole: bool, started: tuple[TestCluster, Driver]) -> None:
     cluster, driver = started
     driver.wait_for(lambda: progress(driver.base)[1] > 0, "the first checkpoint")
     stopped = [cluster.actors()[0]]
@@ -189,8 +195,10 @@ def test_a_node_and_an_actor_that_hang_are_left_out(started: tuple[TestCluster, 
         goes_on(driver)
         driver.wait_for(lambda: "does not answer" in driver.log.read_text(), "the actor is missed")
         driver.wait_for(lambda: len(cluster.actors()) == 2 and stopped[0] not in cluster.actors(), "another actor")
-        stopped.append(cluster.raylet(0))
-        os.kill(stopped[1], signal.SIGSTOP)
+        hanging = [cluster.raylet(0), *(cluster.children(0) if whole else [])]
+        stopped += hanging
+        for process in hanging:
+            os.kill(process, signal.SIGSTOP)
         driver.wait_for(lambda: "died" in driver.log.read_text(), "the node is missed")
         goes_on(driver)
         driver.end()
