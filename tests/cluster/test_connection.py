@@ -63,6 +63,16 @@ def test_ray_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
         connection.joined(None).__enter__()
 
 
+def test_a_cluster_with_another_ray() -> None:
+    error = RuntimeError(
+        "Version mismatch: The cluster was started with:\n    Ray: 2.50.0\n    Python: 3.11.7\nThis one 2.60"
+    )
+    assert connection.one_line(error) == (
+        "Version mismatch: The cluster was started with: Ray: 2.50.0 Python: 3.11.7 This one 2.60; "
+        "install the same everywhere"
+    )
+
+
 def test_an_address_belongs_to_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "tic_tac_toe", "--address", "auto", "--base", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err == "--address: only --mode cluster runs on one\n"

@@ -209,7 +209,8 @@ def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]
 
 def one_line(error: BaseException) -> str:
     """The first sentence of an error of Ray, whose messages are long."""
-    return " ".join(str(error).split()).partition(". ")[0][:300]
+    text = " ".join(str(error).split()).partition(". ")[0][:300]
+    return f"{text}; install the same everywhere" if text.startswith("Version mismatch") else text
 
 
 def last_line(error: BaseException) -> str:
