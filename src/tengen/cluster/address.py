@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import files
-from tengen.errors import OptionError
+from tengen.errors import OptionError, TengenError
 
 _CONNECT = 5.0  # seconds in which the address must answer
 _ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"  # the call with which Ray's own programs begin
@@ -93,5 +93,5 @@ def _known_token() -> str:
     path = os.environ.get(_TOKEN_FILE) or Path.home() / ".ray" / "auth_token"
     try:
         return files.read_text(path).strip()
-    except (OSError, RuntimeError, UnicodeError):
+    except (OSError, RuntimeError, TengenError, UnicodeError):
         return ""
