@@ -322,6 +322,9 @@ class SyntheticCluster:
     def room(self) -> int:
         return self.actors
 
+    def living(self) -> set[str]:
+        return set(self.names)
+
     def idle(self) -> dict[str, str]:
         return {}
 

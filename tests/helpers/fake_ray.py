@@ -107,6 +107,9 @@ class FakeCluster:
     def exclude(self, node: str, why: str) -> None:
         self.excluded[node] = why
 
+    def living(self) -> set[str]:
+        return set(self.names)
+
     def idle(self) -> dict[str, str]:
         return {}
 

@@ -57,6 +57,10 @@ class RayCluster:
         """The living nodes that can take part. New ones are asked first, and appear when they have answered."""
         return [node for node in read_nodes(self.ray.nodes(), self.names) if self._takes_part(node)]
 
+    def living(self) -> set[str]:
+        """Ray's names of the living nodes that can take part."""
+        return {node.id for node in self.nodes()}
+
     def room(self) -> int:
         """How many self-play actors the nodes have room for."""
         return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())

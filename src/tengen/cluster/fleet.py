@@ -88,6 +88,7 @@ class Fleet:
         self.received: dict[str, tuple[int, int]] = {}  # node -> games and rows from there
         self.published: dict[int, float] = {}  # version -> when, of the newest ones
         self.names = cluster.names  # of nodes, for people
+        self.living: set[str] = set()  # nodes
         self.idle: dict[str, str] = {}  # node -> why it has no room for an actor
         self._ray, self._cluster, self._config = cluster.ray, cluster, config
         self._say, self._silent, self._clock = say, silent, clock
@@ -192,7 +193,7 @@ class Fleet:
             return
         self._scaled = now
         room = self._room = self._cluster.room()
-        self.idle = self._cluster.idle()
+        self.living, self.idle = self._cluster.living(), self._cluster.idle()
         for why in self._cluster.excluded.values():
             self._tell(f"left out: {why}")
         wanted = max(room - self._reserved, 1) if settings.actors == "auto" else settings.actors
