@@ -45,8 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.analysis.chart import Chart, short, ticks
-from tengen.analysis.drawing import Drawing
+from tengen.analysis.chart import Chart, short, ticks, titled
 from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, PublishedNetwork, SelfplayActor
 from tengen.cluster.connection import library
 from tengen.cluster.nodes import NodeShares
@@ -165,7 +164,7 @@ def played(path: Path | None, rows: int = 2500) -> GamesChunk:
     """Games of a real self-play actor, from a file if there is one."""
     if path is not None and path.exists():
         found = unpack(GamesChunk(0, 0, 0, 0, path.read_bytes()))
-        return pack(0, [found])
+        return pack(0, [found._replace(rows_count=np.int32(len(found.rows["ply"])))])
     import jax
     from flax import nnx
 
@@ -381,7 +380,7 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
     print("us of processor time a row, in the learner's process and in Ray's; what two cores could take in by that")
     columns = ("actors", "sent/s", "taken/s", "learner", "unpacker", "writer", "fleet", "others", "Ray", "two cores")
     print(" ".join(f"{name:>9}" for name in columns))
-    points: list[tuple[float, float, float]] = []
+    points: list[tuple[int, float]] = []
     for actors in args.actors:
         cluster.begin(actors, cluster.chunk.rows / args.rate)
         marks: list[Any] = []
@@ -394,7 +393,7 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
         costs = {name: 1e6 * (last[name] - first[name]) / rows for name in columns[3:9]}
         bound = 1e6 * min(2 / sum(costs.values()), 1 / max(costs.values()))  # a thread has no more than one core
         figures = (actors, actors * args.rate, rows / (last["time"] - first["time"]))
-        points.append((actors, bound, figures[2]))
+        points.append((actors, bound))
         texts = (
             *(f"{value:,.0f}" for value in figures),
             *(f"{value:.2f}" for value in costs.values()),
@@ -405,27 +404,27 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
         args.plot.write_text(drawn(points, args.rate))
 
 
-def drawn(points: Sequence[tuple[float, float, float]], rate: float) -> str:
-    """The curve as a picture. A point is actors, rows per second that two cores have time for, and taken in."""
-    box, top = (70, 40, 520, 300), 1.15 * max(max(bound, taken) for _, bound, taken in points)
-    drawing = Drawing(720, 350)
-    drawing.title("rows per second against the number of actors")
-    counts = [actors for actors, _, _ in points]
+def drawn(points: Sequence[tuple[int, float]], rate: float) -> str:
+    """The curve as a picture. A point is a number of actors, and the rows per second that two cores have time for."""
+    box, top = (70, 40, 520, 300), 1.15 * max(bound for _, bound in points)
+    drawing = titled(720, 350, "What the learner takes in on two cores")
+    counts = [actors for actors, _ in points]
     chart = Chart(drawing, box, (math.log(min(counts) / 1.2), math.log(max(counts) * 1.2)), (0.0, top))
     levels = {level: short(level) for level in ticks(0.0, top)}
     chart.axes("actors", "rows per second", {math.log(actors): f"{actors:,}" for actors in counts}, levels)
-    last = min(top / rate, max(counts))  # where the line of what they send leaves the chart
-    steps = [min(counts) * (last / min(counts)) ** (step / 50) for step in range(51)]
+    across = np.linspace(math.log(min(counts)), math.log(max(counts)), 200)
+    sent = rate * np.exp(across)
+    allowed = np.interp(across, np.log(counts), [bound for _, bound in points])
     lines = {
-        "sent": ("#999999", [(actors, actors * rate) for actors in steps]),
-        "two cores have time for": ("#c8502c", [(actors, min(bound, actors * rate)) for actors, bound, _ in points]),
-        "taken in, by the clock": ("#4878a8", [(actors, taken) for actors, _, taken in points]),
+        "actors send": ("#4878a8", across[sent < top], sent[sent < top], 1.5),
+        "processor time allows": ("#c8502c", across, allowed, 1.5),
+        "taken in": ("#222222", across, np.minimum(sent, allowed), 3.5),
     }
-    for number, (name, (colour, values)) in enumerate(lines.items()):
-        chart.line([(math.log(actors), rows) for actors, rows in values], colour)
+    for number, (name, (colour, xs, ys, width)) in enumerate(lines.items()):
+        chart.line(zip(xs.tolist(), ys.tolist(), strict=True), colour, stroke_width=width)
         chart.legend(number, name, colour)
-        for actors, rows in values if number else ():
-            chart.point(math.log(actors), rows, 3, colour, tip=f"{name}: {rows:,.0f} rows/s, {actors:,.0f} actors")
+    for actors, bound in points:
+        chart.point(math.log(actors), bound, 3, "#c8502c", tip=f"{bound:,.0f} rows/s from {actors:,} actors")
     return drawing.to_text()
 
 
