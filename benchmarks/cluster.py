@@ -15,7 +15,8 @@ those of a run.
 
   pieces   processor time per row of each piece, without Ray
   curve    rows per second against the number of actors; processor time per row of the learner's process (all threads
-           and its busiest one), of Ray's own processes, and what two cores could take in by that
+           and its busiest one), of Ray's own processes, and what two cores could take in by that (drawn by
+           `--plot FILE.svg`)
   network  seconds from a new network to the last of `--listeners` actors
   memory   the learner's memory, without the object store, while `--senders` actors send as fast as they can, and during
            the end of the run
@@ -27,6 +28,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -43,7 +45,8 @@ from typing import Any
 
 import numpy as np
 
-from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
+from tengen.analysis.chart import Chart, short, ticks, titled
+from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, PublishedNetwork, SelfplayActor
 from tengen.cluster.connection import library
 from tengen.cluster.nodes import NodeShares
 from tengen.cluster.packing import GamesChunk, pack, unpack
@@ -76,6 +79,7 @@ def main() -> None:
     intake.add_argument("--listeners", type=int, default=64, help="actors that get networks (%(default)s)")
     intake.add_argument("--senders", type=int, default=1000, help="actors while memory is measured (%(default)s)")
     intake.add_argument("--net", default="b6c96", help="network that is sent (%(default)s)")
+    intake.add_argument("--plot", type=Path, metavar="FILE.svg", help="where the curve is drawn (nowhere)")
     intake.add_argument("--chunk", type=Path, help="file with the games to send; played and written if it is absent")
     intake.add_argument("--folder", type=Path, help="where runs are written (the folder for temporary files)")
     args, words = parser.parse_known_args()
@@ -160,7 +164,7 @@ def played(path: Path | None, rows: int = 2500) -> GamesChunk:
     """Games of a real self-play actor, from a file if there is one."""
     if path is not None and path.exists():
         found = unpack(GamesChunk(0, 0, 0, 0, path.read_bytes()))
-        return pack(0, [found])
+        return pack(0, [found._replace(rows_count=np.int32(len(found.rows["ply"])))])
     import jax
     from flax import nnx
 
@@ -171,7 +175,7 @@ def played(path: Path | None, rows: int = 2500) -> GamesChunk:
     driver = SelfplayDriver(config)
     weights = driver.weights(nets.build(driver.spec, driver.game, nnx.Rngs(0), dtype=config.net.dtype))
     actor, parts, count = SelfplayActor(config, ActorPlace(1, 2, 1.0)), [], 0
-    actor.take(0, jax.device_get(jax.tree.leaves(weights)))
+    actor.take(0, PublishedNetwork(jax.device_get(jax.tree.leaves(weights)), config))
     while count < rows:
         for chunk in actor.play().chunks:
             parts.append(unpack(chunk))
@@ -265,7 +269,7 @@ class ManyActors:
         self._rows[actor] = self._rows.get(actor, 0) + self._played.chunks[0].rows
         return self._played
 
-    async def take(self, actor: int, version: int, leaves: list[Any]) -> None:
+    async def take(self, actor: int, version: int, network: PublishedNetwork) -> None:
         self._heard[actor] = version, time.monotonic()
 
     async def look(self, actor: int) -> ActorStatus:
@@ -273,9 +277,6 @@ class ManyActors:
 
     async def heard(self) -> dict[int, tuple[int, float]]:
         return self._heard
-
-    async def change(self, actor: int, config: Config) -> None:
-        pass
 
     async def stop(self, actor: int) -> None:
         pass
@@ -320,8 +321,14 @@ class SyntheticCluster:
     def room(self) -> int:
         return self.actors
 
+    def living(self) -> set[str]:
+        return set(self.names)
+
     def idle(self) -> dict[str, str]:
         return {}
+
+    def exclude(self, node: str, why: str) -> None:
+        raise SystemExit(why)
 
     def start(self, actor: type, *arguments: Any) -> Any:
         self._started += 1
@@ -373,6 +380,7 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
     print("us of processor time a row, in the learner's process and in Ray's; what two cores could take in by that")
     columns = ("actors", "sent/s", "taken/s", "learner", "unpacker", "writer", "fleet", "others", "Ray", "two cores")
     print(" ".join(f"{name:>9}" for name in columns))
+    points: list[tuple[int, float]] = []
     for actors in args.actors:
         cluster.begin(actors, cluster.chunk.rows / args.rate)
         marks: list[Any] = []
@@ -385,12 +393,39 @@ def curve(cluster: SyntheticCluster, args: argparse.Namespace) -> None:
         costs = {name: 1e6 * (last[name] - first[name]) / rows for name in columns[3:9]}
         bound = 1e6 * min(2 / sum(costs.values()), 1 / max(costs.values()))  # a thread has no more than one core
         figures = (actors, actors * args.rate, rows / (last["time"] - first["time"]))
+        points.append((actors, bound))
         texts = (
             *(f"{value:,.0f}" for value in figures),
             *(f"{value:.2f}" for value in costs.values()),
             f"{bound:,.0f}",
         )
         print(" ".join(f"{text:>9}" for text in texts), flush=True)
+    if args.plot:
+        args.plot.write_text(drawn(points, args.rate))
+
+
+def drawn(points: Sequence[tuple[int, float]], rate: float) -> str:
+    """The curve as a picture. A point is a number of actors, and the rows per second that two cores have time for."""
+    box, top = (70, 40, 520, 300), 1.15 * max(bound for _, bound in points)
+    drawing = titled(720, 350, "What the learner takes in on two cores")
+    counts = [actors for actors, _ in points]
+    chart = Chart(drawing, box, (math.log(min(counts) / 1.2), math.log(max(counts) * 1.2)), (0.0, top))
+    levels = {level: short(level) for level in ticks(0.0, top)}
+    chart.axes("actors", "rows per second", {math.log(actors): f"{actors:,}" for actors in counts}, levels)
+    across = np.linspace(math.log(min(counts)), math.log(max(counts)), 200)
+    sent = rate * np.exp(across)
+    allowed = np.interp(across, np.log(counts), [bound for _, bound in points])
+    lines = {
+        "actors send": ("#4878a8", across[sent < top], sent[sent < top], 1.5),
+        "processor time allows": ("#c8502c", across, allowed, 1.5),
+        "taken in": ("#222222", across, np.minimum(sent, allowed), 3.5),
+    }
+    for number, (name, (colour, xs, ys, width)) in enumerate(lines.items()):
+        chart.line(zip(xs.tolist(), ys.tolist(), strict=True), colour, stroke_width=width)
+        chart.legend(number, name, colour)
+    for actors, bound in points:
+        chart.point(math.log(actors), bound, 3, "#c8502c", tip=f"{bound:,.0f} rows/s from {actors:,} actors")
+    return drawing.to_text()
 
 
 def mark(run: Any, marks: list[dict[str, float]], times: Sequence[float]) -> bool:

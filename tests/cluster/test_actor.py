@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tengen.cluster import packing
-from tengen.cluster.actor import ActorPlace, SelfplayActor
+from tengen.cluster.actor import ActorPlace, PublishedNetwork, SelfplayActor
 from tengen.cluster.gate import GateActor
 from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import GamesChunk
@@ -43,7 +43,7 @@ def test_the_next_call_plays_while_games_are_packed(monkeypatch: pytest.MonkeyPa
         return GamesChunk(board, 10, 0, 2, b"")
 
     monkeypatch.setattr(packing, "pack", pack)
-    actor.take(0, [])
+    actor.take(0, PublishedNetwork([], tiny()))
     with ThreadPoolExecutor(2) as callers:
         calls = [callers.submit(actor.play) for _ in range(2)]
         assert [call.result().evaluations for call in calls] == [5.0, 5.0]

@@ -1,6 +1,7 @@
 """Everything that can be wrong with a cluster is one line, before anything is started."""
 
 import platform
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,11 @@ from tengen.errors import OptionError, TengenError
 from tests.helpers.fake_ray import RayError, RayTaskError
 
 
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+
+
 def test_without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     base = tmp_path / "run"
@@ -24,19 +30,6 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
         "--mode cluster needs Ray, which is not installed: pip install 'tengen-zero[cluster]'\n"
     )
     assert not base.exists()
-
-
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("127.0.0.1:1", r"--address 127.0.0.1:1: no cluster answers there \(.*\); `ray start --head` starts one"),
-        ("here", "--address: expected HOST:PORT of the head node, or auto on one of its nodes, got here"),
-        ("ray://here:10001", "--address: expected HOST:PORT of the head node, or auto"),
-    ],
-)
-def test_without_a_cluster_at_the_address(address: str, message: str) -> None:
-    with pytest.raises(TengenError, match=message), connection.connected(address, ClusterSettings()):
-        pass
 
 
 def test_sweeps_need_ray_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,6 +41,19 @@ def test_sweeps_need_ray_too(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    ("version", "good"), [("2.9.3", False), ("2.59.1", False), ("2.60.0", True), ("3.0.0.dev0", True)]
+)
+def test_a_ray_that_is_too_old(version: str, good: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(__version__=version))  # type: ignore[arg-type]
+    if good:
+        connection.library()
+        return
+    message = f"--mode cluster needs Ray 2.60 or newer, got {version}: pip install 'tengen-zero[cluster]'"
+    with pytest.raises(OptionError, match=f"^{re.escape(message)}$"):
+        connection.library()
+
+
 def test_ray_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def init(**options: object) -> None:
         raise Exception("The node timed out. And more.")  # just that, on a busy machine
@@ -55,6 +61,16 @@ def test_ray_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(init=init))  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"^Ray could not be started on this machine: The node timed out$"):
         connection.joined(None).__enter__()
+
+
+def test_a_cluster_with_another_ray() -> None:
+    error = RuntimeError(
+        "Version mismatch: The cluster was started with:\n    Ray: 2.50.0\n    Python: 3.11.7\nThis one 2.60"
+    )
+    assert connection.one_line(error) == (
+        "Version mismatch: The cluster was started with: Ray: 2.50.0 Python: 3.11.7 This one 2.60; "
+        "install the same everywhere"
+    )
 
 
 def test_an_address_belongs_to_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from tengen.cluster.actor import PlayedChunks
-from tengen.cluster.fleet import SESSIONS, Delivery, _reason
+from tengen.cluster.actor import ActorStatus, PlayedChunks, PublishedNetwork
+from tengen.cluster.connection import why_it_died
+from tengen.cluster.fleet import SESSIONS, Delivery
 from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import pack
 from tengen.errors import TengenError
+from tengen.selfplay.driver import NoFiniteNumbers
 from tests.helpers.fake_ray import RESULT, FleetSetting, RayError, RayTaskError, finished
 from tests.helpers.tiny_runs import tiny
 
@@ -246,8 +248,8 @@ def test_results_are_unpacked_in_another_thread() -> None:
 
 def test_why_an_actor_died_is_said_in_a_few_words() -> None:
     memory = "The task was killed.\nRefer to the documentation on how to address the out of memory issue: https://x"
-    assert _reason(RayError(memory)) == "Ray ended it, because its machine has too little memory left"
-    assert _reason(RayError("The actor died.\nIts worker process exited with code 1.\nid: 7")) == (
+    assert why_it_died(RayError(memory)) == "Ray ended it, because its machine has too little memory left"
+    assert why_it_died(RayError("The actor died.\nIts worker process exited with code 1.\nid: 7")) == (
         "Its worker process exited with code 1."
     )
 
@@ -265,8 +267,95 @@ def test_an_error_of_self_play_ends_the_run() -> None:
     other.begin()
     other.ray.deliver(other.actors[0], error)
     other.step()
-    with pytest.raises(TengenError, match="^the device has too little memory"):
+    with pytest.raises(TengenError, match="^self-play on first failed: the device has too little memory"):
         other.fleet.take()
+
+
+def test_games_that_have_arrived_come_before_the_error_that_ends_the_run() -> None:
+    setting = FleetSetting(2)
+    setting.begin()
+    first, second = setting.actors
+    setting.ray.deliver(first, RESULT)
+    error = RayTaskError("Traceback")
+    error.cause = NoFiniteNumbers("no finite numbers")
+    setting.ray.deliver(second, error)
+    setting.step()
+    assert setting.fleet.take() == [Delivery("n1", RESULT)]
+    with pytest.raises(NoFiniteNumbers):
+        setting.fleet.take()
+
+
+def test_an_error_on_one_node_does_not_end_the_run_if_others_have_games() -> None:
+    setting = FleetSetting(2)
+    setting.begin()
+    good, bad = setting.actors
+    node = bad.node
+    setting.ray.deliver(good, RESULT)
+    setting.step()
+    for times in range(1, 4):
+        setting.ray.status = lambda actor: ActorStatus("n1" if actor is good else node, 1, "playing", version=0)
+        setting.ray.deliver(setting.actors[1], RayTaskError("Traceback\nJaxRuntimeError: uncorrectable ECC error"))
+        setting.step()
+        assert setting.actors == [good], "the next one is not started at once"
+        assert setting.fleet.lost == {node: times}
+        assert bool(setting.cluster.excluded) == (times == 3)
+        for _ in range(18):
+            setting.step()
+        assert len(setting.actors) == 2
+    assert setting.fleet.take() == [Delivery("n1", RESULT)]
+    assert setting.said[0] == (
+        "self-play actor 2 on second failed: JaxRuntimeError: uncorrectable ECC error; another takes its place"
+    )
+    assert setting.said[-1] == (
+        "left out: second: self-play fails there again and again: JaxRuntimeError: uncorrectable ECC error"
+    )
+    assert setting.fleet.error is None
+
+
+def test_a_node_that_sends_slowly_slows_nobody_else() -> None:
+    setting = FleetSetting(8, "cluster.waiting_chunks=4")
+    setting.begin()
+    for actor in setting.actors:
+        actor.slow = actor.node == "n1"
+    taken = []
+    for _ in range(20):
+        for actor in setting.actors:
+            if any(ref.method == "play" and not ref.done for ref in actor.calls):
+                setting.ray.deliver(actor, RESULT)
+        setting.step()
+        taken += setting.fleet.take()
+    assert {delivery.node for delivery in taken} == {"n2"}
+    assert len(taken) >= 20 * 2 - 4, "half of the places are for the other node"
+    assert len(setting.fleet._fetching) <= 4
+
+
+def test_actors_that_could_not_answer_because_this_process_was_stopped_are_kept() -> None:
+    setting = FleetSetting(2)
+    setting.begin()
+    before = setting.actors
+    for actor in before:
+        actor.hangs = True  # its answer has not been read
+    setting.step()
+    setting.step(3600.0)
+    assert setting.actors == before
+    for actor in before:
+        actor.hangs = False
+    for _ in range(20):
+        setting.step()
+    assert setting.actors == before
+    assert setting.said == []
+
+
+def test_changed_settings_come_with_the_next_network() -> None:
+    setting = FleetSetting(1)
+    setting.begin()
+    setting.fleet.change(changed := tiny("search.simulations=2"))
+    setting.fleet.publish([2.0], (2, 1))
+    setting.step()
+    (*_, last) = (ref for ref in setting.actors[0].calls if ref.method == "take")
+    version, (_, network) = last.arguments
+    assert version == 1
+    assert network == PublishedNetwork([2.0], changed, (2, 1))
 
 
 def test_actors_that_die_at_once_are_started_less_and_less_often() -> None:

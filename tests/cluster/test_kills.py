@@ -16,67 +16,13 @@ import pytest
 
 import tengen
 from tests.helpers.patience import eventually
+from tests.helpers.ray_cluster import TestCluster
 from tests.helpers.run_audit import Audit, audit_learner
 from tests.helpers.tiny_runs import settings
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 SETTINGS = settings("cluster.cores=1", "cluster.stale_steps=5", "rating.minutes=1000", "train.samples_per_row=0.5")
-
-
-def in_time(start: Callable[[], Any]) -> Any:
-    """What starts a node of Ray, which gives it half a minute: on a busy machine, that may need several attempts."""
-    for _ in range(20):
-        with contextlib.suppress(Exception):
-            return start()
-    return start()
-
-
-class TestCluster:
-    """Ray's own cluster of several nodes on one machine: a head without cores, and nodes with one core each."""
-
-    __test__ = False
-
-    def __init__(self, nodes: int) -> None:
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        from ray.cluster_utils import Cluster
-
-        # A node that hangs is declared dead by Ray after a few seconds instead of half a minute.
-        checks = {"health_check_period_ms": 1000, "health_check_timeout_ms": 5000, "health_check_failure_threshold": 4}
-        head = {"num_cpus": 0, "num_gpus": 0, "include_dashboard": False, "_system_config": checks}
-        self.cluster = in_time(lambda: Cluster(initialize_head=True, head_node_args=head))
-        self.nodes = [self._add() for _ in range(nodes)]
-
-    def _add(self) -> Any:
-        return in_time(lambda: self.cluster.add_node(num_cpus=1, num_gpus=0))
-
-    @property
-    def address(self) -> str:
-        return str(self.cluster.address)
-
-    def raylet(self, number: int) -> int:
-        """The process of a node."""
-        processes = self.nodes[number].all_processes["raylet"]
-        return processes[0].process.pid
-
-    def actors(self) -> list[int]:
-        """The processes of all self-play actors."""
-        found = []
-        for node in range(len(self.nodes)):
-            parent = self.raylet(node)
-            with contextlib.suppress(OSError):
-                for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-                    if Path(f"/proc/{child}/cmdline").read_text().startswith("ray::SelfplayActor"):
-                        found.append(int(child))
-        return sorted(found)
-
-    def replace(self, number: int) -> None:
-        """Kill a node with everything on it, and let another one join."""
-        self.cluster.remove_node(self.nodes[number], allow_graceful=False)
-        self.nodes[number] = self._add()
-
-    def close(self) -> None:
-        self.cluster.shutdown()
 
 
 class Driver:
@@ -180,7 +126,8 @@ def test_a_run_survives_kills(started: tuple[TestCluster, Driver]) -> None:
     print(survive(*started, kills=kills, seed=6))
 
 
-def test_a_node_and_an_actor_that_hang_are_left_out(started: tuple[TestCluster, Driver]) -> None:
+@pytest.mark.parametrize("whole", [False, True], ids=["raylet", "node"])
+def test_a_node_and_an_actor_that_hang_are_left_out(whole: bool, started: tuple[TestCluster, Driver]) -> None:
     cluster, driver = started
     driver.wait_for(lambda: progress(driver.base)[1] > 0, "the first checkpoint")
     stopped = [cluster.actors()[0]]
@@ -189,8 +136,10 @@ def test_a_node_and_an_actor_that_hang_are_left_out(started: tuple[TestCluster, 
         goes_on(driver)
         driver.wait_for(lambda: "does not answer" in driver.log.read_text(), "the actor is missed")
         driver.wait_for(lambda: len(cluster.actors()) == 2 and stopped[0] not in cluster.actors(), "another actor")
-        stopped.append(cluster.raylet(0))
-        os.kill(stopped[1], signal.SIGSTOP)
+        hanging = [cluster.raylet(0), *(cluster.children(0) if whole else [])]
+        stopped += hanging
+        for process in hanging:
+            os.kill(process, signal.SIGSTOP)
         driver.wait_for(lambda: "died" in driver.log.read_text(), "the node is missed")
         goes_on(driver)
         driver.end()

@@ -59,3 +59,17 @@ def test_actors_that_were_lost_are_counted_where_they_were() -> None:
     restarts = {part.name: part.restarts for part in of_nodes(setting.fleet, setting.now)}
     assert restarts["first"] == 1
     assert restarts["second"] == 0
+
+
+def test_nodes_that_have_left_are_one_line_however_many_there_were() -> None:
+    setting = FleetSetting(1)
+    setting.begin()
+    names = [f"n{number}" for number in range(3, 103)]
+    setting.cluster.names |= {name: f"spot/{name}" for name in names}
+    setting.cluster.living = lambda: {"n1", "n2"}
+    setting.fleet.received |= dict.fromkeys(names, (2, 10))
+    setting.fleet.lost |= dict.fromkeys(names, 1)
+    setting.step()
+    parts = {part.name: part for part in of_nodes(setting.fleet, setting.now)}
+    assert set(parts) == {"gone", "first"}
+    assert (parts["gone"].words, parts["gone"].restarts) == ("100 nodes have left; 200 games, 1,000 rows", 100)

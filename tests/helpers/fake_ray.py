@@ -41,6 +41,7 @@ class FakeActor:
     calls: list[FakeRef] = field(default_factory=list)
     hangs: bool = False
     dead: bool = False
+    slow: bool = False  # its results do not arrive here
     versions: list[int] = field(default_factory=list)
 
     def __getattr__(self, method: str) -> Any:
@@ -80,7 +81,8 @@ class FakeRay:
                 if ref.method == "take" and not ref.done:
                     ref.actor.versions.append(ref.arguments[0])
                 ref.done, ref.value = True, self.status(ref.actor) if ref.method == "look" else None
-        ready = [ref for ref in refs if ref.done][:num_returns]
+        found = [ref for ref in refs if ref.done and not (ref.actor.slow and fetch_local and ref.method == "play")]
+        ready = found[:num_returns]
         return ready, [ref for ref in refs if ref not in ready]
 
     def get(self, ref: FakeRef) -> Any:
@@ -101,6 +103,12 @@ class FakeCluster:
 
     def room(self) -> int:
         return self.size
+
+    def exclude(self, node: str, why: str) -> None:
+        self.excluded[node] = why
+
+    def living(self) -> set[str]:
+        return set(self.names)
 
     def idle(self) -> dict[str, str]:
         return {}

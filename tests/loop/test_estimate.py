@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tengen.loop.estimate import Estimate, describe, describe_cluster, describe_disk, describe_memory
+from tengen.config.settings.cluster import ClusterSettings
+from tengen.errors import OptionError
+from tengen.loop.estimate import ClusterPlan, Estimate, describe, describe_cluster, describe_disk, describe_memory
 from tests.helpers.tiny_runs import tiny
 
 # A game takes 0.1 s to play, and gives 5 rows, of which 20 samples take another 0.1 s.
@@ -74,15 +76,30 @@ def test_memory_and_disk() -> None:
 
 def test_a_cluster_and_where_it_saturates() -> None:
     # A device plays 50 rows/s, and a learner uses 200 samples/s, 4 for a row: those of a single one.
-    lines = dict(line.split("  ", 1) for line in describe_cluster(FOUND, tiny(), 2, 4))
-    assert [text.strip() for text in lines.values()] == [
-        "7 for self-play, 1 for the learner, each like this device",
-        "350 rows/s",
-        "at most 50.0 rows/s (train.samples_per_row: 4)",
-        "1 GPU for self-play: more GPUs for self-play would wait for the learner",
-        "05:33:20",
-    ]
+    plan = ClusterPlan.of(ClusterSettings(), 2, 4, "gpu")
+    lines = dict(line.split("  ", 1) for line in describe_cluster(FOUND, plan))
+    assert {name: text.strip() for name, text in lines.items()} == {
+        "2 x 4 GPUs": "7 for self-play, 1 for the learner",
+        "self-play gives": "350 rows/s",
+        "the learner uses": "at most 50.0 rows/s (train.samples_per_row: 4)",
+        "it saturates at": "1 GPU for self-play: more GPUs for self-play would wait for the learner",
+        "1,000,000 rows": "05:33:20",
+    }
     hungry = replace(FOUND, samples_per_second=20_000.0)
-    *_, saturates, time = describe_cluster(hungry, tiny(), 2, 4)
+    *_, saturates, time = describe_cluster(hungry, plan)
     assert saturates.endswith("100 GPUs for self-play: add GPUs for self-play")
     assert time.endswith("00:47:37")
+
+
+def test_a_cluster_without_gpus_and_one_that_was_measured_without() -> None:
+    of = ClusterPlan.of
+    nodes = of(ClusterSettings(), 8, None, "cpu")
+    assert (nodes.title, nodes.players, nodes.learner) == ("8 nodes, each like this machine", 7, 1)
+    *_, saturates, _ = describe_cluster(replace(FOUND, samples_per_second=20_000.0), nodes)
+    assert saturates.endswith("100 nodes for self-play: add nodes for self-play")
+    assert "there is no GPU here" in "".join(describe_cluster(FOUND, of(ClusterSettings(), 8, 4, "cpu")))
+    assert of(ClusterSettings(), 1, None, "gpu") == ClusterPlan("1 x 1 GPU", "GPU", 0.5, 0.5)
+    assert of(replace(ClusterSettings(), learner_gpus=2), 2, 2, "gpu").players == 2
+    for nodes, gpus in ((1, 2), (8, 1)):
+        with pytest.raises(OptionError, match=r"^cluster.learner_gpus: the learner needs 2 GPUs of one node, and"):
+            of(replace(ClusterSettings(), learner_gpus=2), nodes, gpus, "gpu")

@@ -37,6 +37,15 @@ class ActorPlace:
 
 
 @dataclass(frozen=True)
+class PublishedNetwork:
+    """What an actor plays with from now on."""
+
+    leaves: list[Any]  # the parameters
+    config: Config
+    budgets: tuple[int, int] | None = None  # simulations of full and of cheap searches, if not the settings'
+
+
+@dataclass(frozen=True)
 class ActorStatus:
     """How an actor is doing; totals since it was started."""
 
@@ -71,8 +80,7 @@ class SelfplayActor:
         os.environ[LIMIT] = str(place.cores)
         use_gpus(place.gpus)
         self._config, self._place, self._opponents = config, place, opponents
-        self._changed: Config | None = None
-        self._next: tuple[int, list[Any], tuple[int, int] | None] | None = None
+        self._next: tuple[int, PublishedNetwork] | None = None
         self._arrived, self._stopping, self._turn = threading.Event(), threading.Event(), threading.Lock()
         self._playing: Any = None
         self._folder: Path | None = None  # of opponents that are being read
@@ -84,18 +92,11 @@ class SelfplayActor:
         """Answers at once, even while the games are compiled: if there is no answer, the process hangs."""
         return replace(self._status, seconds=time.monotonic() - self._status.since)
 
-    def take(self, version: int, leaves: list[Any], budgets: tuple[int, int] | None = None) -> None:
-        """Play with these parameters from the next round on, unless newer ones have come.
-
-        `budgets` are the simulations of full and of cheap searches, if they differ from the settings'.
-        """
+    def take(self, version: int, network: PublishedNetwork) -> None:
+        """Play with this network and its settings from the next round on, unless a newer one has come."""
         if self._next is None or version > self._next[0]:
-            self._next = version, leaves, budgets
+            self._next = version, network
             self._arrived.set()
-
-    def change(self, config: Config) -> None:
-        """Use other settings of search and self-play from the next round on."""
-        self._changed = config
 
     def stop(self) -> None:
         """Let `play` return after the present round, now and from now on."""
@@ -167,20 +168,18 @@ class SelfplayActor:
         """Take over a newer network and new settings; the budgets of searches."""
         import jax
 
-        if (config := self._changed) is not None:
-            self._changed = None
-            before, self._config = self._config, config
-            if (before.search, before.selfplay) != (config.search, config.selfplay):
-                self._playing = self._driver(config)
-                self._boards = [board.game for board in self._playing.boards]
-                self._rounds.change(self._playing.lanes)
         assert self._next is not None
-        version, leaves, budgets = self._next
+        version, network = self._next
+        before, self._config = self._config, network.config
+        if (before.search, before.selfplay) != (self._config.search, self._config.selfplay):
+            self._playing = self._driver(self._config)
+            self._boards = [board.game for board in self._playing.boards]
+            self._rounds.change(self._playing.lanes)
         if version != self._status.version:
-            self._weights = jax.device_put(jax.tree.unflatten(self._structure, leaves), jax.local_devices()[0])
+            self._weights = jax.device_put(jax.tree.unflatten(self._structure, network.leaves), jax.local_devices()[0])
             self._note(version=version)
         self._note(words="playing" if self._rounds.compiled else "compiling the games", waiting=False)
-        return None if budgets is None else self._within_settings(budgets)
+        return None if network.budgets is None else self._within_settings(network.budgets)
 
     def _within_settings(self, budgets: tuple[int, int]) -> tuple[int, int]:
         most = self._config.search.simulations

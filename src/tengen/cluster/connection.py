@@ -4,12 +4,13 @@ import contextlib
 import logging
 import os
 import platform
-import socket
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import tengen
+from tengen.cluster.address import check, own_token
 from tengen.cluster.nodes import ClusterNode, NodeShares, read_nodes, shares
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.errors import OptionError, TengenError
@@ -18,9 +19,9 @@ from tengen.words import counted
 
 _ANSWER = 60.0  # seconds in which a node must start a worker
 _LOOK = 0.2  # seconds between two looks whether it has
-_CONNECT = 5.0  # seconds in which the address must answer
 _ATTEMPTS = 3  # to start Ray on this machine: on a busy one, it may not start within the half minute that it allows
 _LATE = "timed out during startup"  # Ray's words for that
+_OLDEST = (2, 60)  # version of Ray
 
 
 def library(option: str = "--mode cluster") -> Any:
@@ -32,6 +33,10 @@ def library(option: str = "--mode cluster") -> Any:
         import ray
     except ImportError:
         raise OptionError(f"{option} needs Ray, which is not installed: pip install 'tengen-zero[cluster]'") from None
+    version = str(getattr(ray, "__version__", ""))
+    if (found := tuple(map(int, re.findall(r"\d+", version)[:2]))) and found < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise OptionError(f"{option} needs Ray {oldest} or newer, got {version}: pip install 'tengen-zero[cluster]'")
     return ray
 
 
@@ -52,6 +57,10 @@ class RayCluster:
         """The living nodes that can take part. New ones are asked first, and appear when they have answered."""
         return [node for node in read_nodes(self.ray.nodes(), self.names) if self._takes_part(node)]
 
+    def living(self) -> set[str]:
+        """Ray's names of the living nodes that can take part."""
+        return {node.id for node in self.nodes()}
+
     def room(self) -> int:
         """How many self-play actors the nodes have room for."""
         return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())
@@ -60,6 +69,11 @@ class RayCluster:
         """The nodes on which no self-play actor fits, and why; the learner's node is not idle."""
         found = {node.id: self.shares.lack(node) for node in self.nodes() if node.id != self.own}
         return {node: why for node, why in found.items() if why}
+
+    def exclude(self, node: str, why: str) -> None:
+        """Start nothing on a node any more."""
+        self._good.discard(node)
+        self.excluded[node] = why
 
     def start(self, actor: type, *arguments: Any) -> Any:
         """Start a self-play actor where there is room."""
@@ -174,10 +188,12 @@ def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]
 
     OptionError if Ray, which that option of a command needs, is not installed, or if there is no cluster.
     """
+    if address is None:
+        own_token()
+    else:
+        check(address)
     ray = library(option)
     logging.getLogger("ray").setLevel(logging.ERROR)  # it has warnings that are no matter of the user
-    if address is not None:
-        _check_address(address)
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR, "configure_logging": False}
     local = {"include_dashboard": False} if address is None else {}
     for attempt in range(_ATTEMPTS):
@@ -195,30 +211,25 @@ def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]
         ray.shutdown()
 
 
-def _check_address(address: str) -> None:
-    """OptionError unless something listens at HOST:PORT."""
-    if address == "auto":
-        return
-    host, _, port = address.rpartition(":")
-    if "://" in address or not host or not port.isdecimal():
-        raise OptionError(f"--address: expected HOST:PORT of the head node, or auto on one of its nodes, got {address}")
-    try:
-        socket.create_connection((host, int(port)), _CONNECT).close()
-    except (OSError, OverflowError) as error:
-        raise OptionError(
-            f"--address {address}: no cluster answers there ({error}); `ray start --head` starts one"
-        ) from None
-
-
 def one_line(error: BaseException) -> str:
     """The first sentence of an error of Ray, whose messages are long."""
-    return " ".join(str(error).split()).partition(". ")[0][:300]
+    text = " ".join(str(error).split()).partition(". ")[0][:300]
+    return f"{text}; install the same everywhere" if text.startswith("Version mismatch") else text
 
 
 def last_line(error: BaseException) -> str:
     """The last line of an error of Ray, which ends with the error of the task."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1][:300] if lines else type(error).__name__
+
+
+def why_it_died(error: BaseException) -> str:
+    """Why an actor died, in a few words of Ray."""
+    if "out of memory" in str(error).lower():
+        return "Ray ended it, because its machine has too little memory left"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    reasons = [line for line in lines if "exit" in line.lower() or "node" in line.lower() or "kill" in line.lower()]
+    return " ".join((reasons or lines or [type(error).__name__])[-1].split())[:160]
 
 
 def described(cluster: RayCluster) -> str:

@@ -8,19 +8,20 @@ the learner.
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, SelfplayActor
-from tengen.cluster.connection import RayCluster, last_line
+from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, PublishedNetwork, SelfplayActor
+from tengen.cluster.connection import RayCluster, last_line, why_it_died
 from tengen.cluster.elsewhere import CLOSING
 from tengen.cluster.opponents import SentNetwork
 from tengen.cluster.packing import unpack
 from tengen.config.sections import Config
 from tengen.errors import TengenError
+from tengen.selfplay.driver import NoFiniteNumbers
 from tengen.selfplay.finished import Finished
 
 SESSIONS = 1 << 16
@@ -33,6 +34,8 @@ _PER_SECOND = 200  # such questions at most
 _SILENT = 60.0  # seconds without an answer after which an actor counts as hanging
 _STARTING = 5  # times as many until its first answer
 _PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)  # seconds before the next start, after so many actors died without a result
+_ERRORS = 3  # errors of self-play on a node without a result in between, after which it is left out
+_AFTER_ERROR = 30.0  # seconds before the next start: the next actor may well fail as this one did
 _LAST = 10.0  # seconds without any result after which no more of the last games are waited for
 
 
@@ -85,6 +88,7 @@ class Fleet:
         self.received: dict[str, tuple[int, int]] = {}  # node -> games and rows from there
         self.published: dict[int, float] = {}  # version -> when, of the newest ones
         self.names = cluster.names  # of nodes, for people
+        self.living: set[str] = set()  # nodes
         self.idle: dict[str, str] = {}  # node -> why it has no room for an actor
         self._ray, self._cluster, self._config = cluster.ray, cluster, config
         self._say, self._silent, self._clock = say, silent, clock
@@ -92,13 +96,14 @@ class Fleet:
         self._opponents = (self._ray.put(opponents),) if opponents else ()
         self._session, self._started = session * SESSIONS, 0
         self._version, self._network = -1, None
-        self._budgets: tuple[int, int] | None = None
         self._arrived: deque[Delivery] = deque()
         self._fetching: dict[Any, FleetActor] = {}
         self._orphans: dict[Any, FleetActor] = {}  # results of actors that are gone
         self._scaled = self._pause_until = float("-inf")
         self._crowded = math.inf  # since when there have been more actors than wanted
         self._failures = 0  # actors in a row that died without a result
+        self._errors = Counter[str]()  # node -> errors of self-play there since its last result
+        self._listened = math.inf  # when the actors were last asked
         self._told: set[str] = set()
         self._lock, self._over, self._news = threading.RLock(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._keep, name="fleet", daemon=True)
@@ -110,25 +115,23 @@ class Fleet:
     def publish(self, leaves: list[Any], budgets: tuple[int, int] | None = None) -> int:
         """Send this network to all actors, by one copy in the object store of each node; its version.
 
-        `budgets` are the simulations of full and of cheap searches from now on, if they differ from the settings'.
+        `budgets` are the simulations of full and of cheap searches with it, if they differ from the settings'.
         """
-        network = self._ray.put(leaves)
+        network = self._ray.put(PublishedNetwork(leaves, self._config, budgets))
         with self._lock:
-            self._version, self._network, self._budgets = self._version + 1, network, budgets
+            self._version, self._network = self._version + 1, network
             self.published[self._version] = self._clock()
             for old in [version for version in self.published if version < self._version - 100]:
                 del self.published[old]
             return self._version
 
     def change(self, config: Config) -> None:
-        """Use other settings from now on."""
+        """Use other settings from now on; actors get them with the next network."""
         with self._lock:
             self._config = config
-            for member in list(self.members):
-                member.handle.change.remote(config)
 
     def take(self, patience: float = 0.0) -> list[Delivery]:
-        """All games that have arrived; if there are none, those that do within that many seconds. Raises `error`."""
+        """All games that have arrived, or that do within that many seconds. If there are none, raises `error`."""
         if patience and not self._arrived:
             self._news.clear()
             if not self._arrived:
@@ -136,7 +139,7 @@ class Fleet:
         return self._taken()
 
     def _taken(self) -> list[Delivery]:
-        if self.error is not None:
+        if self.error is not None and not self._arrived:
             raise self.error
         return [self._arrived.popleft() for _ in range(len(self._arrived))]
 
@@ -178,12 +181,11 @@ class Fleet:
         self._receive()
 
     def _keep(self) -> None:
-        while not self._over.is_set():
+        while self.error is None and not self._over.is_set():
             try:
                 self.step()
             except BaseException as error:  # it belongs to the learner's thread
                 self.error = self.error or error
-                return
 
     def _scale(self) -> None:
         now, settings = self._clock(), self._config.cluster
@@ -191,7 +193,7 @@ class Fleet:
             return
         self._scaled = now
         room = self._room = self._cluster.room()
-        self.idle = self._cluster.idle()
+        self.living, self.idle = self._cluster.living(), self._cluster.idle()
         for why in self._cluster.excluded.values():
             self._tell(f"left out: {why}")
         wanted = max(room - self._reserved, 1) if settings.actors == "auto" else settings.actors
@@ -225,13 +227,17 @@ class Fleet:
             member.take = None
         if member.take is None and member.sent < self._version:
             member.sent = self._version
-            member.take = member.handle.take.remote(self._version, self._network, self._budgets)
+            member.take = member.handle.take.remote(self._version, self._network)
         while len(member.plays) < _CALLS:
             member.plays.append(member.handle.play.remote())
 
     def _listen(self) -> None:
         """Ask how actors are doing. Those that do not answer hang, unless they still wait for a place."""
         now, beat = self._clock(), max(_BEAT, len(self.members) / _PER_SECOND)
+        if (gap := now - self._listened) > self._silent / 2:  # this process was stopped, and not the actors
+            for member in self.members:
+                member.asked += gap
+        self._listened = now
         asked = [member.look for member in self.members if member.look is not None]
         done = set(self._ray.wait(asked, num_returns=len(asked), timeout=0)[0]) if asked else set()
         for member in list(self.members):
@@ -239,7 +245,7 @@ class Fleet:
                 try:
                     member.status = self._ray.get(member.look)
                 except self._ray.exceptions.RayError as error:
-                    self._lose(member, error)
+                    self._lose(member, f"died ({why_it_died(error)})")
                     continue
                 member.look = None
                 if member.status is not None and member.status.node in self._cluster.excluded:
@@ -250,7 +256,7 @@ class Fleet:
                 if now >= member.asked + beat:
                     member.look, member.asked = member.handle.look.remote(), now
             elif now >= member.asked + self._patience(member):
-                self._lose(member, None)
+                self._lose(member, f"does not answer for {self._patience(member):.0f} s")
 
     def _patience(self, member: FleetActor) -> float:
         """Seconds in which an actor must answer; if there are more than fit, one that never has may have no place."""
@@ -272,7 +278,7 @@ class Fleet:
             ready, _ = self._ray.wait(waiting, num_returns=1, timeout=timeout, fetch_local=False)
             if ready:
                 ready, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0, fetch_local=False)
-            for ref in ready[:room]:
+            for ref in self._shared(ready, plays)[:room]:
                 self._fetching[ref] = plays[ref]
         elif not self._fetching:
             self._over.wait(_WAIT)
@@ -283,6 +289,19 @@ class Fleet:
                     if (member := self._fetching.pop(ref, None)) is not None:  # else it was given up just now
                         self._arrive(member, ref)
 
+    def _shared(self, ready: list[Any], plays: Mapping[Any, FleetActor]) -> list[Any]:
+        """The results that may be fetched now: a node that sends slowly has no more places than its share."""
+        nodes = {_node(member) for member in plays.values()}
+        share = max(self._config.cluster.waiting_chunks // len(nodes), 1)
+        under_way = Counter(_node(member) for member in self._fetching.values())
+        found = []
+        for ref in ready:
+            node = _node(plays[ref])
+            under_way[node] += 1
+            if under_way[node] <= share:
+                found.append(ref)
+        return found
+
     def _arrive(self, member: FleetActor, ref: Any) -> None:
         errors = self._ray.exceptions
         try:
@@ -291,16 +310,17 @@ class Fleet:
             if self._orphans.pop(ref, None) is not None:
                 return  # it was lost with its actor
             if isinstance(error, errors.RayTaskError):
-                self.error = self.error or self._explained(member, error)
+                self._fail(member, error)
             else:
-                self._lose(member, error)
+                self._lose(member, f"died ({why_it_died(error)})")
             return
         if self._orphans.pop(ref, None) is None:
             member.plays.remove(ref)
         member.delivered += 1
         self._failures = 0
         if played.chunks:
-            node = member.status.node if member.status else ""
+            node = _node(member)
+            self._errors.pop(node, None)
             games, rows = self.received.get(node, (0, 0))
             new = (sum(chunk.games for chunk in played.chunks), sum(chunk.rows for chunk in played.chunks))
             self.received[node] = games + new[0], rows + new[1]
@@ -308,18 +328,27 @@ class Fleet:
             self._arrived.append(Delivery(node, played, unpacked))
             self._news.set()
 
-    def _explained(self, member: FleetActor, error: Any) -> BaseException:
-        """The error that an actor raised: the same would happen to the next one."""
-        cause = getattr(error, "cause", None)
-        if isinstance(cause, TengenError):
-            return cause
-        return TengenError(f"self-play on {self._name(member)} failed: {last_line(error)}")
+    def _fail(self, member: FleetActor, error: Any) -> None:
+        """Self-play raised an error. If others have games, only that node may be bad; else the run cannot go on."""
+        cause, node = getattr(error, "cause", None), _node(member)
+        words = str(cause) if isinstance(cause, TengenError) else last_line(error)
+        if isinstance(cause, NoFiniteNumbers):
+            self.error = self.error or cause
+        elif not any(other.delivered for other in self.members if other is not member):
+            self.error = self.error or TengenError(f"self-play on {self._name(member)} failed: {words}")
+        else:
+            self._errors[node] += 1
+            if self._errors[node] >= _ERRORS:
+                self._cluster.exclude(node, f"{self._name(member)}: self-play fails there again and again: {words}")
+                if not self._cluster.room():
+                    self.error = self.error or TengenError(f"self-play fails on all nodes: {words}")
+            self._lose(member, f"failed: {words}")
+            self._pause_until = self._clock() + _AFTER_ERROR
 
-    def _lose(self, member: FleetActor, error: BaseException | None) -> None:
-        """Give up an actor that died, or that hangs; another takes its place."""
-        node = member.status.node if member.status else ""
+    def _lose(self, member: FleetActor, why: str) -> None:
+        """Give up an actor; another takes its place."""
+        node = _node(member)
         self.lost[node] = self.lost.get(node, 0) + 1
-        why = f"does not answer for {self._patience(member):.0f} s" if error is None else f"died ({_reason(error)})"
         self._say(f"self-play actor {member.number} on {self._name(member)} {why}; another takes its place")
         if not member.delivered:
             self._failures += 1
@@ -357,10 +386,6 @@ class Fleet:
             self._say(text)
 
 
-def _reason(error: BaseException) -> str:
-    """Why an actor died, in a few words of Ray."""
-    if "out of memory" in str(error).lower():
-        return "Ray ended it, because its machine has too little memory left"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reasons = [line for line in lines if "exit" in line.lower() or "node" in line.lower() or "kill" in line.lower()]
-    return " ".join((reasons or lines or [type(error).__name__])[-1].split())[:160]
+def _node(member: FleetActor) -> str:
+    """Ray's name of the node of an actor; empty before its first answer."""
+    return member.status.node if member.status else ""

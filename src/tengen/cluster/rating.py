@@ -1,5 +1,6 @@
 """Ratings on another node, so that the learner goes on: the same matches as in the learner's process."""
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -17,6 +18,7 @@ from tengen.cluster.connection import RayCluster
 from tengen.cluster.elsewhere import Elsewhere
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
+from tengen.errors import TengenError
 from tengen.files import lease
 from tengen.jax_setup import use_gpus
 from tengen.nets.specs import FILE_NAME
@@ -107,8 +109,14 @@ class RatingElsewhere:
         return self._elsewhere.busy
 
     def begin(self, name: str, results: Path, models: Mapping[str, Path], seconds: float) -> None:
-        """Start to rate a network. There must be no other rating under way."""
-        data = {network: files.read_bytes(path / FILE_NAME) for network, path in models.items()}
+        """Start to rate a network. There must be no other rating under way.
+
+        Opponents whose files cannot be read are left out, as they are by ratings in the learner's process.
+        """
+        data = {name: files.read_bytes(models[name] / FILE_NAME)}
+        for network, path in models.items():
+            with contextlib.suppress(TengenError, OSError):
+                data[network] = files.read_bytes(path / FILE_NAME)
         known = files.read_bytes(results) if results.exists() else b""
         self._name = name
         self._elsewhere.begin("rate", seconds, name, known, data, seconds)

@@ -11,9 +11,11 @@ from tengen.words import age, counted, rate
 
 
 def of_nodes(fleet: Fleet, now: float) -> tuple[PartStatus, ...]:
-    """A part for each node that has or had self-play actors or has no room for any, and one for actors to come."""
+    """A part for each node that has self-play actors or has no room for any, one for actors to come, and one for all
+    nodes that have left: a cluster may have had very many."""
     members, names = list(fleet.members), fleet.names
-    found: dict[str, list[ActorStatus]] = {node: [] for node in (*fleet.received, *fleet.lost) if node in names}
+    known = {node for node in (*fleet.received, *fleet.lost) if node in names}
+    found: dict[str, list[ActorStatus]] = {node: [] for node in known & fleet.living}
     for member in members:
         if member.status is not None:
             found.setdefault(member.status.node, []).append(member.status)
@@ -29,6 +31,14 @@ def of_nodes(fleet: Fleet, now: float) -> tuple[PartStatus, ...]:
     if homeless := len(members) - sum(map(len, found.values())):
         words = f"{counted(homeless, 'self-play actor')} to be started"
         parts.append(PartStatus(NODE, "to-come", words=words, waiting=True))
+    if gone := known - set(found):
+        games, rows = (sum(fleet.received.get(node, (0, 0))[k] for node in gone) for k in (0, 1))
+        words = (
+            f"{counted(len(gone), 'node')} {'has' if len(gone) == 1 else 'have'} left; {games:,} games, {rows:,} rows"
+        )
+        restarts = sum(fleet.lost.get(node, 0) for node in gone)
+        figures = {"games": games, "rows": rows}
+        parts.append(PartStatus(NODE, "gone", words=words, waiting=False, restarts=restarts, figures=figures))
     return tuple(sorted(parts, key=lambda part: part.name))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from tengen import config as configuration
 from tengen.commands.config import add_config
 from tengen.commands.numbers import whole
+from tengen.errors import OptionError
 
 _MACHINES = whole(1, 100_000)
 
@@ -29,9 +30,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--gpus-per-node",
         type=_MACHINES,
-        default=1,
         metavar="G",
-        help="of that cluster, each like this device (%(default)s)",
+        help="of that cluster, each like this device (1; without a GPU: none, and nodes like this machine)",
     )
     parser.set_defaults(run=run)
 
@@ -47,6 +47,9 @@ def run(args: argparse.Namespace) -> int:
     from tengen.loop.components import Components
 
     keep_compiled()
+    if args.gpus_per_node is not None and args.nodes is None:
+        raise OptionError("--gpus-per-node: belongs to a cluster, so --nodes must say of how many machines")
+    plan = args.nodes and estimate.ClusterPlan.of(config.cluster, args.nodes, args.gpus_per_node, jax.default_backend())
     with explaining_memory():
         parts = Components(config)
         print(f"{config.run.name} on {jax.devices()[0].device_kind}\n\nmemory of the device")
@@ -55,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
         parts.check_memory()
         found = measure.measure(parts, config, args.seconds, _show)
     print("\n".join(estimate.describe(found, config)))
-    if args.nodes is not None:
+    if plan:
         print("\non a cluster")
-        print("\n".join(estimate.describe_cluster(found, config, args.nodes, args.gpus_per_node)))
+        print("\n".join(estimate.describe_cluster(found, plan)))
     return 0
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from tengen.config.sections import Config
+from tengen.config.settings.cluster import ClusterSettings
+from tengen.errors import OptionError
 from tengen.words import clock, counted, in_bytes, rate
 
 GAMES = (1_000, 10_000, 100_000)  # for which the time is printed
@@ -74,30 +76,55 @@ def describe(estimate: Estimate, config: Config) -> Iterator[str]:
     return _aligned(lines)
 
 
-def describe_cluster(estimate: Estimate, config: Config, nodes: int, gpus_per_node: int) -> Iterator[str]:
-    """What a cluster of devices like the measured one would achieve, and where it saturates, line by line.
+@dataclass(frozen=True)
+class ClusterPlan:
+    """A cluster to estimate: how many devices like the measured one play, and how many learn."""
+
+    title: str
+    device: str  # what one is called
+    players: float
+    learner: float
+    note: str = ""  # what the reader should know of these figures
+
+    @staticmethod
+    def of(settings: ClusterSettings, nodes: int, gpus_per_node: int | None, backend: str) -> "ClusterPlan":
+        """`gpus_per_node` None: a GPU each or, measured on a CPU, none. OptionError if the learner leaves none."""
+        cpu = backend == "cpu"
+        if cpu and gpus_per_node is None:
+            learner = 0.5 if nodes == 1 else 1.0
+            title = counted(nodes, "node") + ", each like this machine"
+            return ClusterPlan(title, "node", nodes - learner, learner)
+        each = gpus_per_node or 1
+        total, wanted = nodes * each, settings.learner_gpus
+        learner = (0.5 if total == 1 else 1.0) if wanted in ("auto", 0) else float(wanted)
+        if learner > each or learner >= total:
+            raise OptionError(
+                f"cluster.learner_gpus: the learner needs {counted(learner, 'GPU')} of one node, and self-play some "
+                f"besides; there are {counted(nodes, 'node')} with {counted(each, 'GPU')} each"
+            )
+        note = "there is no GPU here: these are the figures of this CPU in place of each GPU" if cpu else ""
+        return ClusterPlan(f"{nodes} x {counted(each, 'GPU')}", "GPU", total - learner, learner, note)
+
+
+def describe_cluster(estimate: Estimate, plan: ClusterPlan) -> Iterator[str]:
+    """What a cluster of devices like the measured one would give, and where it saturates, a line each.
 
     Self-play and learning are on different devices there, so their times do not add up.
     """
     each = estimate.games_per_second * estimate.rows_per_game
     appetite = estimate.samples_per_second / estimate.samples_per_row  # of a learner with one device
-    wanted = config.cluster.learner_gpus
-    total = nodes * gpus_per_node
-    share = 0.5 if total == 1 else 1.0  # of the learner; a single GPU plays as well
-    learner = min(share if wanted == "auto" else wanted, gpus_per_node) or 1.0
-    players = max(total - learner, 0.5 if total == 1 else 0.0)
-    played, used = players * each, appetite * learner
+    played, used = plan.players * each, appetite * plan.learner
     enough = math.ceil(used / each)
-    per_row, advice = f"train.samples_per_row: {estimate.samples_per_row:g}", "add GPUs for self-play"
-    if players > enough:
-        advice = "more GPUs for self-play would wait for the learner"
-    split = f"{players:g} for self-play, {learner:g} for the learner"
+    per_row, advice = f"train.samples_per_row: {estimate.samples_per_row:g}", f"add {plan.device}s for self-play"
+    if plan.players > enough:
+        advice = f"more {plan.device}s for self-play would wait for the learner"
     lines = {
-        f"{nodes} x {counted(gpus_per_node, 'GPU')}": f"{split}, each like this device",
+        plan.title: f"{plan.players:g} for self-play, {plan.learner:g} for the learner",
         "self-play gives": rate(played).replace("/s", " rows/s"),
         "the learner uses": f"at most {rate(used).replace('/s', ' rows/s')} ({per_row})",
-        "it saturates at": f"{counted(enough, 'GPU')} for self-play: {advice}",
+        "it saturates at": f"{counted(enough, plan.device)} for self-play: {advice}",
         "1,000,000 rows": clock(1e6 / max(min(played, used), 1e-9)),
+        **({"note": plan.note} if plan.note else {}),
     }
     return _aligned(lines)
 

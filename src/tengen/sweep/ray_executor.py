@@ -22,6 +22,7 @@ from tengen.cluster.connection import last_line
 from tengen.config.source import RUN_FILE
 from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
+from tengen.files import lease
 from tengen.jax_setup import gpu_share
 from tengen.sweep.executor import Ended
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
@@ -73,7 +74,7 @@ class TrialActor:
                 return run_trial(spec, place, self._stopping.is_set).to_json(), b""
         if not packed:
             return None, b""
-        with tempfile.TemporaryDirectory(prefix="tengen-trial-") as folder:
+        with lease.temporary("trial") as folder:
             unpack(packed, Path(folder))
             here = {"config": RUN_FILE, "folder": _RUN, "log": _LOG}
             local = replace(spec, **{name: str(Path(folder) / path) for name, path in here.items()})
