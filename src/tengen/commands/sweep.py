@@ -107,6 +107,7 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
     """Where the trials run."""
     from tengen.cluster.connection import joined
     from tengen.cores import cores
+    from tengen.jax_setup import check_device_elsewhere
     from tengen.sweep import machine, ray_executor
     from tengen.sweep.executor import LocalExecutor
 
@@ -114,6 +115,7 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
     if args.on == "here":
         if given := [name for name, value in only.items() if value is not None]:
             raise OptionError(f"--{given[0]}: only --on ray has it")
+        check_device_elsewhere()
         devices, there = machine.gpus(), cores()
         count = machine.usual(devices, there) if args.parallel is None else args.parallel
         yield LocalExecutor(machine.shares(count, devices, there))
