@@ -33,6 +33,7 @@ _PER_SECOND = 200  # such questions at most
 _SILENT = 60.0  # seconds without an answer after which an actor counts as hanging
 _STARTING = 5  # times as many until its first answer
 _PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)  # seconds before the next start, after so many actors died without a result
+_GONE = 15.0  # seconds after which the end waits no more for a call of Ray: 60 s after Ray died, it ends this process
 _LAST = 10.0  # seconds without any result after which no more of the last games are waited for
 
 
@@ -146,11 +147,19 @@ class Fleet:
         return len(self._arrived)
 
     def finish(self, add: Callable[[list[Delivery]], object] | None = None) -> None:
-        """End all actors; with `add`, all games that have ended are handed over first, and given to it."""
+        """End all actors; with `add`, all games that have ended are handed over first, and given to it.
+
+        If Ray has died, as when all processes of a machine are told to end, only those that have arrived are.
+        """
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join()
-        if add is not None:
+            self._thread.join(_GONE)
+        if self._thread.is_alive():
+            self._tell("Ray does not answer any more: games that are still there are lost")
+            if add is not None:
+                add(self._taken())
+            self.members = []
+        elif add is not None:
             for member in self.members:
                 member.handle.stop.remote()
             end = self._clock() + _LAST

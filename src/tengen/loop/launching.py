@@ -177,6 +177,7 @@ def _asynchronous(request: RunRequest, advise: Advise) -> int:
                 leads=leads,
                 tensorboard=request.tensorboard,
                 variables=variables,
+                began=request.began,
             )
         )
         advise(shown.say, backend_elsewhere)
