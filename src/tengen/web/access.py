@@ -38,13 +38,16 @@ class Access:
 
     def refusal(self, method: str, headers: Mapping[str, str], query: str) -> tuple[int, str] | None:
         """Why a request is refused, as a status and a message; None if it is not. Header names are in lower case."""
-        host = headers.get("host", "")
-        name = urllib.parse.urlsplit(f"//{host}").hostname or ""
+        host, origin = headers.get("host", ""), headers.get("origin")
+        try:
+            name = urllib.parse.urlsplit(f"//{host}").hostname or ""
+            sender = None if origin is None else urllib.parse.urlsplit(origin).netloc
+        except ValueError:
+            return 400, "the request does not say whom it asks, or from where"
         # A page of another site may have its own name point here (DNS rebinding): its requests carry that name.
         if self.is_local and name not in (*_NAMES, self.host):
             return 403, f"this server is called localhost, not {name[:80]!r}"
-        origin = headers.get("origin")
-        if origin is not None and urllib.parse.urlsplit(origin).netloc != host:
+        if sender is not None and sender != host:
             return 403, "requests from other sites are refused"
         if headers.get("sec-fetch-site") == "cross-site":
             return 403, "requests from other sites are refused"
