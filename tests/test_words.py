@@ -1,6 +1,8 @@
 """Numbers as people read them."""
 
 import math
+import shutil
+import sys
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tengen.words import (
     figure,
     first_few,
     in_bytes,
+    program,
     rate,
     short,
     short_clock,
@@ -92,3 +95,20 @@ def test_first_few() -> None:
     assert first_few(lines[:6], "not used") == [*lines[:5], "and 1 more file is not used"]
     assert first_few(lines, "not used") == [*lines[:5], "and 4 more files are not used"]
     assert first_few(lines[:5], "not used", 1205) == [*lines[:5], "and 1,200 more files are not used"]
+
+
+@pytest.mark.parametrize(
+    ("called", "found", "name"),
+    [
+        (".venv/bin/tengen", None, ".venv/bin/tengen"),
+        (".venv/bin/tengen", "/usr/bin/tengen", "tengen"),
+        ("tengen", None, "tengen"),
+        ("/here/tengen/__main__.py", None, "tengen"),
+    ],
+)
+def test_the_program_as_it_can_be_called(
+    called: str, found: str | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [called, "run"])
+    monkeypatch.setattr(shutil, "which", lambda name: found)
+    assert program() == name

@@ -9,6 +9,7 @@ from typing import Any
 
 from tengen.commands.config import add_overrides
 from tengen.errors import OptionError
+from tengen.words import program
 
 _ABOUT = """Runs one configuration many times with different settings, and says which of them are good. Everything is
 kept in one folder; Ctrl-C stops the sweep, and `tengen sweep --base SWEEP` goes on."""
@@ -172,7 +173,8 @@ def _drive(driver: Any, for_programs: bool, where: str) -> int:
         driver.run(lambda: stopping.asked)
     if stopping.asked:
         stream = sys.stderr if for_programs else sys.stdout
-        print(f"stopped by {stopping.words}; to go on: tengen sweep --base {driver.folder.path}{where}", file=stream)
+        going_on = f"{program()} sweep --base {driver.folder.path}{where}"
+        print(f"stopped by {stopping.words}; to go on: {going_on}", file=stream)
     return stopping.code
 
 

@@ -25,6 +25,7 @@ from tengen.run import directory, locks, safe_exit, starting
 from tengen.run.counts import RunCounts, further
 from tengen.run.stopping import Stopping
 from tengen.web import report
+from tengen.words import program
 
 _GAMES = 12  # in the report at the end of a run
 
@@ -59,7 +60,7 @@ class RunRequest:
         A reached goal is raised, also if Ctrl-C came while the run ended: otherwise there would be nothing to do.
         """
         longer = further(self.config.goal, counts, steps)
-        words = ["tengen", *self.command(), *goal_options(longer), *(["--tensorboard"] if self.tensorboard else [])]
+        words = [program(), *self.command(), *goal_options(longer), *(["--tensorboard"] if self.tensorboard else [])]
         return {"train further" if longer else "go on": shlex.join(words)}
 
 
@@ -201,7 +202,7 @@ def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
 @contextlib.contextmanager
 def _watched(request: RunRequest) -> Iterator[tuple[Display, Stopping]]:
     """The display, and the signals that stop the run; advice if the training diverges."""
-    command = ["tengen", *request.command()]
+    command = [program(), *request.command()]
     with (
         advising(request.config, request.base / "train" / "main", command, list(request.overrides)),
         _display(request) as shown,
@@ -224,7 +225,7 @@ def _display(request: RunRequest) -> Display:
 def _left(request: RunRequest, shown: Display) -> None:
     """The last words of a run that was stopped while it compiled."""
     shown.close()
-    print(f"go on: {shlex.join(['tengen', *request.command()])}")
+    print(f"go on: {shlex.join([program(), *request.command()])}")
 
 
 def _reason(stopping: Stopping, reason: str) -> str:
