@@ -1,6 +1,8 @@
 """Numbers as people read them."""
 
 import math
+import shutil
+import sys
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from tengen.words import (
     first_few,
     in_bytes,
     printable,
+    program,
     rate,
     short,
     short_clock,
@@ -105,3 +108,20 @@ def test_plurals() -> None:
 
 def test_printable() -> None:
     assert printable("a\x1b[31mb\nc\u202ed é") == "a [31mb c d é"
+
+
+@pytest.mark.parametrize(
+    ("called", "found", "name"),
+    [
+        (".venv/bin/tengen", None, ".venv/bin/tengen"),
+        (".venv/bin/tengen", "/usr/bin/tengen", "tengen"),
+        ("tengen", None, "tengen"),
+        ("/here/tengen/__main__.py", None, "tengen"),
+    ],
+)
+def test_the_program_as_it_can_be_called(
+    called: str, found: str | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [called, "run"])
+    monkeypatch.setattr(shutil, "which", lambda name: found)
+    assert program() == name

@@ -1,9 +1,19 @@
-"""Text for people: durations, rates, sizes and counts, printed the same way everywhere. Knows nothing else."""
+"""Text for people, printed the same way everywhere: durations, rates, sizes, counts, and the name of this program."""
 
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 
 NAMED = 5
 """How many files are named at a time when something is to be said about each."""
+
+
+def program() -> str:
+    """How the user can call Tengen: `.venv/bin/tengen` if it was called so, and no `tengen` would be found."""
+    called = sys.argv[0] if sys.argv else ""
+    is_path = os.path.basename(called) == "tengen" and os.path.dirname(called)
+    return called if is_path and shutil.which("tengen") is None else "tengen"
 
 
 def clock(seconds: float) -> str:

@@ -1,8 +1,11 @@
 """The fleet of self-play actors, with a stand-in for Ray: what dies or hangs is replaced, and memory is bounded."""
 
+import threading
+
 import numpy as np
 import pytest
 
+from tengen.cluster import fleet
 from tengen.cluster.actor import ActorStatus, PlayedChunks, PublishedNetwork
 from tengen.cluster.connection import why_it_died
 from tengen.cluster.fleet import SESSIONS, Delivery
@@ -11,6 +14,7 @@ from tengen.cluster.packing import pack
 from tengen.errors import TengenError
 from tengen.selfplay.driver import NoFiniteNumbers
 from tests.helpers.fake_ray import RESULT, FleetSetting, RayError, RayTaskError, finished
+from tests.helpers.patience import LONG
 from tests.helpers.tiny_runs import tiny
 
 
@@ -224,6 +228,35 @@ def test_actors_with_files_can_remove_them_at_the_end() -> None:
         calls = [ref for actor in setting.cluster.started for ref in actor.calls if ref.method == "close"]
         assert len(calls) == closed
         assert all(ref.done for ref in calls), "that was waited for"
+
+
+def test_if_ray_has_died_the_end_keeps_what_has_arrived_and_asks_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "_GONE", 0.05)
+    setting, asked, answers = FleetSetting(2), threading.Event(), threading.Event()
+    setting.begin()
+    setting.ray.deliver(setting.actors[0], RESULT)
+    setting.step()
+    before = [len(actor.calls) for actor in setting.cluster.started]
+
+    def room() -> int:
+        asked.set()
+        answers.wait(LONG)
+        return 2
+
+    monkeypatch.setattr(setting.cluster, "room", room)
+    setting.now += 100.0
+    setting.fleet._over.clear()
+    setting.fleet.start()
+    try:
+        assert asked.wait(LONG)
+        taken: list[Delivery] = []
+        setting.fleet.finish(taken.extend)
+        assert taken == [Delivery("n1", RESULT)]
+        assert [len(actor.calls) for actor in setting.cluster.started] == before
+        assert setting.said == ["Ray does not answer any more: games that are still there are lost"]
+    finally:
+        answers.set()
+        setting.fleet._thread.join(LONG)
 
 
 def test_without_a_taker_the_end_fetches_nothing() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import tengen
-from tests.helpers.patience import eventually
+from tests.helpers.patience import LONG, eventually
 from tests.helpers.ray_cluster import TestCluster
 from tests.helpers.run_audit import Audit, audit_learner
 from tests.helpers.tiny_runs import settings
@@ -55,7 +55,7 @@ class Driver:
 
     def end(self) -> None:
         self.process.terminate()
-        assert self.process.wait(120) == 128 + signal.SIGTERM, self.tail()
+        assert self.process.wait(LONG) == 128 + signal.SIGTERM, self.tail()
 
 
 def progress(base: Path) -> tuple[int, int]:

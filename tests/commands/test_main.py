@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,6 +149,44 @@ def test_a_device_that_is_not_there(tmp_path: Path, arguments: list[str]) -> Non
     (line,) = found.stderr.splitlines()
     assert line.startswith("JAX_PLATFORMS=nonsense: JAX cannot use that device: ")
     assert line.endswith("; unset JAX_PLATFORMS, or set it to cpu")
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "run tic_tac_toe --mode sync",
+        "run tic_tac_toe --mode async",
+        "run tic_tac_toe --mode cluster",
+        "match random mcts:2 --game tic_tac_toe",
+        "rho random",
+        "sweep tic_tac_toe --grid train.lr=0.1,0.01 --steps 10",
+        "games tic_tac_toe --check",
+        "estimate tic_tac_toe",
+        "play connect_four",
+    ],
+)
+def test_no_device_is_found_before_anything_is_written_or_said(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import jax
+
+    from tengen import jax_setup
+
+    def fail(*_: object) -> Any:
+        raise AssertionError
+
+    def fail_elsewhere() -> Any:
+        raise TengenError(jax_setup.device_problem())
+
+    monkeypatch.setattr(jax, "devices", fail)
+    monkeypatch.setattr(jax_setup, "devices_elsewhere", fail_elsewhere)
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    monkeypatch.chdir(tmp_path)
+    assert main(words.split()) == 2
+    found = capsys.readouterr()
+    assert found.err.startswith("JAX_PLATFORMS=cuda: JAX cannot use that device")
+    assert found.out == ""
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 

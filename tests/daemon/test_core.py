@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tengen import nets
+from tengen import jax_setup, nets
 from tengen.daemon import core as core_module
 from tengen.daemon.core import Core
 from tengen.daemon.session import DaemonSession
@@ -33,6 +33,15 @@ compilations = Compilations()
 
 def stage(core: Core) -> str:
     return core.now.stage
+
+
+def test_a_device_that_is_not_there_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax_setup, "device_problem", lambda: "there is no device")
+    with running(tmp_path) as (core, told):
+        core.post(START)
+        eventually(lambda: told.errors == ["there is no device"], lambda: told.errors)
+        eventually(lambda: stage(core) == "IDLE")
+        assert core.now.words == "it could not be started"
 
 
 def test_waits_trains_exports_and_begins_again_without_compiling(tmp_path: Path) -> None:

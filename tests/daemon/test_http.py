@@ -15,7 +15,7 @@ from tengen.config.settings.daemon import UploadSettings
 from tengen.daemon.http import HttpSender, SendError
 from tengen.daemon.uploads import Uploads
 from tests.daemon.test_uploads import Said, http, network
-from tests.helpers.patience import eventually
+from tests.helpers.patience import LONG, eventually
 from tests.helpers.upload_receiver import Receiver, receiving
 
 VARIABLE = "TENGEN_TEST_TOKEN"
@@ -43,7 +43,7 @@ def test_a_receiver_that_repeats_the_token_is_not_quoted(
     monkeypatch.setenv(VARIABLE, TOKEN)
     with receiving(act.replace("{token}", TOKEN), token=TOKEN) as receiver:
         said = Said()
-        settings = http(receiver.address, token_variable=VARIABLE, timeout=30.0, first_pause=600.0)
+        settings = http(receiver.address, token_variable=VARIABLE, timeout=LONG, first_pause=600.0)
         with Uploads(tmp_path, settings, said) as uploads:
             uploads.put(file[0])
             eventually(lambda: "failed" in uploads.state(file[0]), said.lines)
@@ -65,7 +65,7 @@ def test_a_password_in_basic_authorization_is_kept_secret_too(
     monkeypatch.setenv(VARIABLE, value)
     with receiving("echo", f"http://me:{password}@elsewhere.example/") as receiver:
         asked = Recorded(receiver)
-        sender = HttpSender(http(receiver.address, token_variable=VARIABLE, timeout=30.0))
+        sender = HttpSender(http(receiver.address, token_variable=VARIABLE, timeout=LONG))
         first, second = refused(sender, file), refused(sender, file)
     assert asked.authorization == [value, value]
     assert password not in first + second
@@ -76,8 +76,8 @@ def test_an_address_for_lc0_gets_the_file_for_lc0(file: tuple[str, Path]) -> Non
     name, folder = file
     with receiving() as receiver:
         (folder / "lc0.pb.gz").write_bytes(b"for Lc0")
-        HttpSender(http(receiver.address + "/{name}.pb.gz", timeout=30.0)).send(name, folder)
-        HttpSender(http(receiver.address, timeout=30.0)).send(name, folder)
+        HttpSender(http(receiver.address + "/{name}.pb.gz", timeout=LONG)).send(name, folder)
+        HttpSender(http(receiver.address, timeout=LONG)).send(name, folder)
     assert receiver.asked == [f"/{name}.pb.gz", f"/{name}.safetensors"]
     assert receiver.stored[f"/{name}.pb.gz"] == b"for Lc0"
     assert receiver.stored[f"/{name}.safetensors"] == (folder / "model.safetensors").read_bytes()
@@ -100,7 +100,7 @@ def test_a_token_in_the_address(file: tuple[str, Path], monkeypatch: pytest.Monk
     monkeypatch.setenv(VARIABLE, TOKEN)
     with receiving() as receiver:
         asked = Recorded(receiver)
-        HttpSender(http(receiver.address + "/{name}?key={token}", token_variable=VARIABLE, timeout=30.0)).send(*file)
+        HttpSender(http(receiver.address + "/{name}?key={token}", token_variable=VARIABLE, timeout=LONG)).send(*file)
     assert list(receiver.stored) == [f"/{file[0]}?key=s3cr%2Bt%2Fwith%3Dsigns%2642"]
     assert asked.authorization == [None]
 
@@ -108,7 +108,7 @@ def test_a_token_in_the_address(file: tuple[str, Path], monkeypatch: pytest.Monk
 def test_redirects_are_not_followed(file: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, TOKEN)
     with receiving() as other, receiving(other.address + "/nets") as receiver:
-        said = refused(HttpSender(http(receiver.address, token_variable=VARIABLE, timeout=30.0)), file)
+        said = refused(HttpSender(http(receiver.address, token_variable=VARIABLE, timeout=LONG)), file)
     assert other.asked == []
     assert f"answered 307 Temporary Redirect: redirects are not followed; this one is to {other.address}/nets" in said
 

@@ -193,7 +193,7 @@ def test_closing_does_not_wait_for_a_stuck_client(path: Path) -> None:
 def test_the_socket_survives_a_lack_of_files(listening: Listening, path: Path) -> None:
     listening.server.listen(path)
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)  # before there are too many files
-    client.settimeout(20)
+    client.settimeout(LONG)
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken: list[int] = []
     try:

@@ -16,7 +16,7 @@ import yaml
 import tengen
 from tengen.commands import make_parser
 from tests.helpers import paths
-from tests.helpers.patience import eventually
+from tests.helpers.patience import LONG, eventually
 from tests.helpers.run_audit import audit_learner
 from tests.helpers.tiny_runs import settings
 
@@ -114,7 +114,7 @@ def test_a_job_of_slurm_is_queued_again_when_its_time_is_over_and_then_runs_to_i
             lambda: f"the first games: {log.read_text()[-3000:]}",
         )
         job.send_signal(signal.SIGUSR1)
-        assert job.wait(120) == 128 + signal.SIGTERM, log.read_text()[-3000:]
+        assert job.wait(LONG) == 128 + signal.SIGTERM, log.read_text()[-3000:]
     finally:
         job.terminate()
     assert "2 nodes" in log.read_text()
@@ -125,7 +125,7 @@ def test_a_job_of_slurm_is_queued_again_when_its_time_is_over_and_then_runs_to_i
     assert before.problems == []
     job = submit(slurm, base, f"goal.rows={before.rows + 300}")
     try:
-        assert job.wait(300) == 0, log.read_text()[-3000:]
+        assert job.wait(LONG) == 0, log.read_text()[-3000:]
     finally:
         job.terminate()
     after = audit_learner(base)

@@ -10,6 +10,7 @@ import pytest
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine import device
 from tengen.run.networks import FoundNetwork
+from tests.helpers.patience import LONG
 
 _BOTH = """
 import sys
@@ -53,7 +54,7 @@ def test_a_tree_beside_its_network_is_the_same(noughts: FoundNetwork, tmp_path: 
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
     environment["PYTHONPATH"] = os.pathsep.join(sys.path)
     words = [sys.executable, "-c", _BOTH, str(noughts.path), str(tmp_path)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=LONG, check=False)
     assert done.stdout.strip() == "same", done.stderr[-2000:]
 
 

@@ -226,6 +226,12 @@ def test_minutes_count_over_restarts(tmp_path: Path) -> None:
     assert found.status.counts.seconds >= 60
 
 
+def test_minutes_count_from_the_start_of_the_process(tmp_path: Path) -> None:
+    with driver(tmp_path, "goal.minutes=1", began=time.monotonic() - 60) as found:
+        found.run(never)
+    assert found.reason == "1 minute is over"
+
+
 def test_steps_are_those_that_train_shows(tmp_path: Path) -> None:
     with driver(tmp_path, "goal.steps=50", parts=("train",), command=part("{'steps': 77, 'loss': 2.5}")) as found:
         found.run(never)

@@ -136,14 +136,17 @@ def test_garbage_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_not_being_able_to_write_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    failed: list[bytes] = []
+
+    def fail(path: Path, content: bytes) -> None:
+        failed.append(content)
         raise OSError(28, "No space left on device")
 
     with StatusWriter(tmp_path, "train", "main") as notice:
         with monkeypatch.context() as patch:
             patch.setattr(files, "write_bytes", fail)
             notice.show(Progress("one"))
-            time.sleep(0.1)
+            eventually(lambda: any(b'"one"' in content for content in failed))
         notice.show(Progress("two"))
         until(tmp_path, "two")
     (tmp_path / "file").write_text("")
@@ -152,10 +155,15 @@ def test_not_being_able_to_write_stops_nobody(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("figure", [float("nan"), np.float32(1), object()])
-def test_figures_that_cannot_be_written_do_not_silence_it(tmp_path: Path, figure: Any) -> None:
+def test_figures_that_cannot_be_written_do_not_silence_it(
+    tmp_path: Path, figure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Progress] = []
+    write = StatusWriter._write
+    monkeypatch.setattr(StatusWriter, "_write", lambda writer: (write(writer), tried.append(writer._progress)))
     with StatusWriter(tmp_path, "train", "main") as notice:
         notice.show(Progress("odd", figures={"loss": figure}))
-        time.sleep(0.1)
+        eventually(lambda: [progress.words for progress in tried[-3:]] == ["odd"] * 3)
         notice.show(Progress("even"))
         until(tmp_path, "even")
 

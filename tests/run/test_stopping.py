@@ -76,7 +76,7 @@ def test_who_compiles_does_not_wait_for_the_end_of_it(
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
-        assert process.wait(timeout=60) == code
+        assert process.wait(timeout=LONG) == code
         first, *rest = process.stdout.read().splitlines()
     finally:
         process.kill()

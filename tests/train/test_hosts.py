@@ -16,6 +16,7 @@ from tengen.errors import OptionError
 from tengen.train import hosts
 from tengen.train.checkpoints import flat
 from tests.helpers import paths
+from tests.helpers.patience import LONG
 from tests.helpers.tiny_runs import tiny
 from tests.helpers.train_samples import random_rows
 
@@ -86,7 +87,7 @@ def test_a_number_that_no_process_has() -> None:
 def test_processes_that_do_not_come(process: int, words: str) -> None:
     address = f"127.0.0.1:{free_port()}"
     done = python("-c", f"from tengen.train import hosts; hosts.connect('{address}', 2, {process}, 0.5)")
-    _, errors = done.communicate(timeout=120)
+    _, errors = done.communicate(timeout=LONG)
     assert done.returncode == 2
     assert errors.splitlines()[-1] == f"--coordinator {address}: {words} within 0 s"
 
@@ -141,7 +142,7 @@ def learn(folder: Path, steps: range) -> dict[str, np.ndarray]:
 def test_two_processes_with_eight_devices_learn_what_one_device_learns(tmp_path: Path) -> None:
     words = ("-c", PROGRAM, f"127.0.0.1:{free_port()}")
     both = [python(*words, str(number), str(tmp_path / "hosts"), devices=4) for number in range(2)]
-    said = [process.communicate(timeout=600) for process in both]
+    said = [process.communicate(timeout=2 * LONG) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     assert said[1][0].splitlines()[-1] == "enough 8"
     found = learn(tmp_path / "hosts", range(2, 4))  # on one device

@@ -36,6 +36,7 @@ _STARTING = 5  # times as many until its first answer
 _PAUSES = (0.0, 1.0, 2.0, 5.0, 10.0)  # seconds before the next start, after so many actors died without a result
 _ERRORS = 3  # errors of self-play on a node without a result in between, after which it is left out
 _AFTER_ERROR = 30.0  # seconds before the next start: the next actor may well fail as this one did
+_GONE = 15.0  # seconds after which the end waits no more for a call of Ray: 60 s after Ray died, it ends this process
 _LAST = 10.0  # seconds without any result after which no more of the last games are waited for
 
 
@@ -149,11 +150,19 @@ class Fleet:
         return len(self._arrived)
 
     def finish(self, add: Callable[[list[Delivery]], object] | None = None) -> None:
-        """End all actors; with `add`, all games that have ended are handed over first, and given to it."""
+        """End all actors; with `add`, all games that have ended are handed over first, and given to it.
+
+        If Ray has died, as when all processes of a machine are told to end, only those that have arrived are.
+        """
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join()
-        if add is not None:
+            self._thread.join(_GONE)
+        if self._thread.is_alive():
+            self._tell("Ray does not answer any more: games that are still there are lost")
+            if add is not None:
+                add(self._taken())
+            self.members = []
+        elif add is not None:
             for member in self.members:
                 member.handle.stop.remote()
             end = self._clock() + _LAST

@@ -4,6 +4,7 @@ from typing import Any
 
 from tengen.cluster.connection import connected, described
 from tengen.config.sections import Config
+from tengen.jax_setup import check_device_elsewhere
 from tengen.loop.launching import Advise, RunRequest, launch
 from tengen.monitor.display import Display
 from tengen.run import directory
@@ -14,6 +15,7 @@ def launch_cluster(request: RunRequest, advise: Advise) -> int:
 
     Everything that could be wrong with the cluster is an error before there is a run directory.
     """
+    check_device_elsewhere()
     config, _ = directory.settled(request.config, request.base, request.overrides)
     assert isinstance(config, Config)
     with connected(request.address, config.cluster) as cluster:

@@ -42,10 +42,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(name: str | None) -> int:
     from tengen import games
+    from tengen.jax_setup import keep_compiled
     from tengen.testing import check_game
 
     if name is None:
         raise TengenError("--check: expected a game, as in `tengen games my_file:MyGame --check`")
+    keep_compiled()
     for note in check_game(games.make(name)):
         print(note)
     print(f"{name}: good")

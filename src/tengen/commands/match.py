@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Plays until all games are there, or until Ctrl-C; the same command goes on."""
     check_games(args.games)
     from tengen.data.format.identity import GameIdentity
+    from tengen.jax_setup import keep_compiled
     from tengen.match import player_spec
     from tengen.match.folder import MatchFolder
 
@@ -71,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         **({"search": vars(search)} if {"network", "model"} & {a.kind, b.kind} else {}),
         **(_engine_settings(terms) if "engine" in (a.kind, b.kind) else {}),
     }
+    keep_compiled()
     folder = args.out or Path("matches") / f"{_slug(a.name)}-{_slug(b.name)}"
     with MatchFolder.opened(folder, (a.name, b.name), args.games, about) as match:
         return _play(args, (a, b), game, search, terms, match)
@@ -84,13 +86,12 @@ def _play(
     terms: "Terms",
     match: "MatchFolder",
 ) -> int:
-    from tengen.jax_setup import explaining_memory, keep_compiled
+    from tengen.jax_setup import explaining_memory
     from tengen.match.driver import play_match
     from tengen.monitor.match_view import watching
     from tengen.run import safe_exit
     from tengen.run.stopping import Stopping
 
-    keep_compiled()
     a, b = both
     # While a player of ours looks at one half of the tables, engines think at the other.
     plan = make_plan(args, args.opening_moves, 1 if a.kind == b.kind == "engine" else 2)

@@ -56,7 +56,9 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints the table while it is measured."""
     from tengen import games
+    from tengen.jax_setup import keep_compiled
 
+    keep_compiled()
     options = {"dimension": args.dimension, "max_points": args.points, "max_value": args.max_value}
     game: Any = games.make("hironaka", **options, max_moves=2 * args.moves, reposition=args.reposition)
     return _select(args, game) if args.select else _table(args, game)

@@ -11,6 +11,7 @@ from typing import Any
 from tengen.commands import part
 from tengen.commands.config import add_overrides
 from tengen.errors import OptionError
+from tengen.words import program
 
 _ABOUT = """Runs one configuration many times with different settings, and says which of them are good. Everything is
 kept in one folder; Ctrl-C stops the sweep, and `tengen sweep --base SWEEP` goes on."""
@@ -109,6 +110,7 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
     """Where the trials run."""
     from tengen.cluster.connection import joined
     from tengen.cores import cores
+    from tengen.jax_setup import check_device_elsewhere
     from tengen.sweep import machine, ray_executor
     from tengen.sweep.executor import LocalExecutor
 
@@ -116,6 +118,7 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
     if args.on == "here":
         if given := [name for name, value in only.items() if value is not None]:
             raise OptionError(f"--{given[0]}: only --on ray has it")
+        check_device_elsewhere()
         devices, there = machine.gpus(), cores()
         count = machine.usual(devices, there) if args.parallel is None else args.parallel
         yield LocalExecutor(machine.shares(count, devices, there))
@@ -172,7 +175,8 @@ def _drive(driver: Any, for_programs: bool, where: str) -> int:
         driver.run(lambda: stopping.asked)
     if stopping.asked:
         stream = sys.stderr if for_programs else sys.stdout
-        print(f"stopped by {stopping.words}; to go on: tengen sweep --base {driver.folder.path}{where}", file=stream)
+        going_on = f"{program()} sweep --base {driver.folder.path}{where}"
+        print(f"stopped by {stopping.words}; to go on: {going_on}", file=stream)
     return stopping.code
 
 

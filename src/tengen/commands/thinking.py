@@ -17,7 +17,12 @@ _Settings = TypeVar("_Settings")
 
 def add_thinking(parser: argparse.ArgumentParser, visits: int = 800) -> None:
     """Declare NET and the limits of its search; `visits` is the default."""
-    parser.add_argument("net", metavar="NET", help="a network's folder or file, a run, or python:MODULE:FUNCTION@GAME")
+    parser.add_argument(
+        "net",
+        metavar="NET",
+        help="a network's folder or file, a run, one that `tengen nets` lists at its end, or "
+        "python:MODULE:FUNCTION@GAME",
+    )
     parser.add_argument(
         "--visits", type=int, metavar="N", help=f"visits per move (default {visits}, unless time is said)"
     )

@@ -236,9 +236,9 @@ class Core:
         from tengen.daemon.session import DaemonSession
         from tengen.jax_setup import keep_compiled
 
-        keep_compiled()
         base = configuration.base_of(path, config.run.name, self._base)
         try:
+            keep_compiled()
             self.session = DaemonSession(config, base, self._log)
         except BaseException:
             self._enter("IDLE", "it could not be started")

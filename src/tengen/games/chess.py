@@ -315,7 +315,7 @@ class Chess(Game[ChessState]):
             return self.position(chess_fen.parse(fens[0], self.size))
         except ValueError as error:
             wanted = "expected one line 'fen: ...' with a position"
-            raise ValueError(f"{self.name}: {wanted}, got {fens[0]!r}: {error}") from None
+            raise ValueError(f"{self.name}: {wanted}, got {fens[0][:100]!r}: {error}") from None
 
     def _action_name(self, state: ChessState, action: int) -> str:
         return chess_names.uci(self.geometry, self.setup(state), action, getattr(self.options, "chess960", False))

@@ -91,10 +91,12 @@ class Asynchronous:
         leads: bool = True,
         tensorboard: bool = False,
         variables: PartVariables | None = None,
+        began: float | None = None,
         command: Callable[[str, Path], Sequence[str]] = children.command,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        """`began` is when the process did, by `time.monotonic`."""
         self.config, self.base, self.leads = config, base, leads
         self.reason = ""  # why it ended, if not because it was asked to
         self.status = RunStatus(stage="running", goal=config.goal, networks=NetworkCounts())
@@ -112,7 +114,7 @@ class Asynchronous:
         self._before: tuple[float, RunStatus] | None = None
         self._complaints: set[str] = set()
         self._closing = contextlib.ExitStack()
-        self._metrics = self._closing.enter_context(Metrics(base)) if leads else None
+        self._metrics = self._closing.enter_context(Metrics(base, since=began)) if leads else None
         try:
             self._tensorboard = self._closing.enter_context(TensorBoard(base)) if tensorboard and leads else None
             name = "main" if leads else secrets.token_hex(4)

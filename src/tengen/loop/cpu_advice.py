@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from tengen.config.sections import Config
 from tengen.nets.counting import operations
-from tengen.words import counted, duration
+from tengen.words import counted, duration, program
 
 _SPEED = 2e10  # operations per second of a core, roughly: 1.3e10 for b3c32, 5.5e10 for b6c96
 _LONGEST = 600.0  # seconds until learning begins, on a machine that is fast enough for a run
@@ -39,7 +39,7 @@ def advice(config: Config, cores: int, known: Iterable[tuple[str, Config]]) -> s
         (
             f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(cores, 'CPU core')} "
             f"self-play would take about {long} before learning begins.",
-            *([f"What suits a CPU: {', '.join(f'tengen run {name}' for name in instead)}"] if instead else []),
+            *([f"What suits a CPU: {', '.join(f'{program()} run {name}' for name in instead)}"] if instead else []),
             "This run goes on all the same; Ctrl-C stops it, and `tengen estimate` measures how long it will take.",
         )
     )

@@ -25,6 +25,7 @@ from tengen.run import directory, locks, safe_exit, starting
 from tengen.run.counts import RunCounts, further
 from tengen.run.stopping import Stopping
 from tengen.web import report
+from tengen.words import program
 
 _GAMES = 12  # in the report at the end of a run
 
@@ -59,7 +60,7 @@ class RunRequest:
         A goal that is reached is raised, since there would be nothing to do otherwise.
         """
         longer = further(self.config.goal, counts, steps)
-        words = ["tengen", *self.command(), *goal_options(longer), *(["--tensorboard"] if self.tensorboard else [])]
+        words = [program(), *self.command(), *goal_options(longer), *(["--tensorboard"] if self.tensorboard else [])]
         return {"train further" if longer else "go on": shlex.join(words)}
 
 
@@ -177,6 +178,7 @@ def _asynchronous(request: RunRequest, advise: Advise) -> int:
                 leads=leads,
                 tensorboard=request.tensorboard,
                 variables=variables,
+                began=request.began,
             )
         )
         advise(shown.say, backend_elsewhere)
@@ -199,8 +201,8 @@ def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
 
 @contextlib.contextmanager
 def _watched(request: RunRequest) -> Iterator[tuple[Display, Stopping]]:
-    """The display, and the signals that stop the run; gives advice if training diverges."""
-    command = ["tengen", *request.command()]
+    """The display, and the signals that stop the run; advice if the training diverges."""
+    command = [program(), *request.command()]
     with (
         advising(request.config, request.base / "train" / "main", command, list(request.overrides)),
         _display(request) as shown,
@@ -223,7 +225,7 @@ def _display(request: RunRequest) -> Display:
 def _left(request: RunRequest, shown: Display) -> None:
     """The last words of a run that was stopped while it compiled."""
     shown.close()
-    print(f"go on: {shlex.join(['tengen', *request.command()])}")
+    print(f"go on: {shlex.join([program(), *request.command()])}")
 
 
 def _reason(stopping: Stopping, reason: str) -> str:

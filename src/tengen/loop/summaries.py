@@ -14,12 +14,13 @@ from tengen.monitor import totals, verdict
 from tengen.monitor.summary import RunSummary
 from tengen.run import changes, networks
 from tengen.run.status import losses
+from tengen.words import program
 
 
 def of_loop(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
     """The summary of a fused or synchronous run."""
     ratings, path = loop.rater.ratings, loop.network_path
-    play = {} if path is None else {"play it": shlex.join(["tengen", "play", str(loop.base)])}
+    play = {} if path is None else {"play it": shlex.join([program(), "play", str(loop.base)])}
     return RunSummary(
         **_facts(loop, reason),
         table="" if ratings is None else str(ratings),
@@ -58,12 +59,12 @@ def of_parts(driver: Any, reason: str, commands: dict[str, str]) -> RunSummary:
     found = {"the chart": str(base / run_chart.NAME)} if drawn else {}
     found["networks"] = str(status.networks or "") or "none yet"
     if waiting:
-        found["judge the rest"] = shlex.join(["tengen", "gate", run, "--once"])
-        found["play the newest"] = shlex.join(["tengen", "play", str(waiting[-1].path)])
-    found["what there is"] = shlex.join(["tengen", "status", str(base)])
+        found["judge the rest"] = shlex.join([program(), "gate", run, "--once"])
+        found["play the newest"] = shlex.join([program(), "play", str(waiting[-1].path)])
+    found["what there is"] = shlex.join([program(), "status", str(base)])
     if newest is not None:
-        found["play it"] = shlex.join(["tengen", "play", str(base)])
-        found["rate it"] = shlex.join(["tengen", "rate", str(base)])
+        found["play it"] = shlex.join([program(), "play", str(base)])
+        found["rate it"] = shlex.join([program(), "rate", str(base)])
     return RunSummary(
         name=driver.config.run.name,
         counts=status.counts,
@@ -90,10 +91,10 @@ def strength(loop: Any) -> str:
     with contextlib.suppress(TengenError, ValueError):
         nets.spec(name)
         # With this run's configuration, all that was --set, and its mode.
-        words = ["tengen", "run", as_config(base), "--base", f"{base}-{name}"]
+        words = [program(), "run", as_config(base), "--base", f"{base}-{name}"]
         larger = shlex.join([*words, "--set", f"net.name={name}"])
     visits = EngineSettings().visits
-    search = f"{shlex.join(['tengen', 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
+    search = f"{shlex.join([program(), 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
     search += f"; in its matches: {config.rating.simulations})"
     hints = verdict.hints(rated, UNTRAINED, search, larger, config.rating.references)
     text = "" if rated is None else verdict.strength(rated, loop.counts.seconds, UNTRAINED)

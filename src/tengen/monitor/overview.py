@@ -36,6 +36,7 @@ from tengen.run.counts import RunCounts
 from tengen.run.part_status import DRIVERS, PartStatus
 from tengen.run.status import SPEEDS, RatedNetwork, RunStatus
 from tengen.run.time_budget import TimeBudget
+from tengen.words import program
 
 SCHEMA = 1
 State = Literal["new", "running", "stopped", "killed", "diverged"]
@@ -360,9 +361,9 @@ def _commands(
     if state not in ("running", "diverged"):  # after a divergence, the message has the command
         command = "train" if supervised else "daemon" if driver and driver.kind == "daemon" else "run"
         purpose = "train further" if longer else "begin" if state == "new" else "go on"
-        found[purpose] = shlex.join(["tengen", command, as_config(base), *goal_options(longer)])
+        found[purpose] = shlex.join([program(), command, as_config(base), *goal_options(longer)])
     if playable:
-        found["play it"] = shlex.join(["tengen", "play", str(base)])
+        found["play it"] = shlex.join([program(), "play", str(base)])
     return found
 
 

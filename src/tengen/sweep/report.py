@@ -13,6 +13,7 @@ from tengen.sweep.driver import Driver, figure
 from tengen.sweep.scoring import TrialScore, comparable
 from tengen.sweep.space import is_number
 from tengen.sweep.strategies import Number
+from tengen.words import program
 
 _BAR, _FEW = 30, 8  # characters of a bar; values of a setting that get one each
 _COLUMNS, _LINES = 60, 10  # of a chart
@@ -144,7 +145,7 @@ def ending(report: SweepReport, driver: Driver) -> str:
     folder = driver.folder.trial(best.trial)
     job = next(job for each in reversed(driver.rounds) for job in each.jobs if job.trial == best.trial)
     sets = [f"--set={text}" for text in driver.planned.overrides(job, driver.rounds[0])]
-    again = shlex.join(["tengen", "run", str(driver.folder.path / RUN_FILE), *sets])
+    again = shlex.join([program(), "run", str(driver.folder.path / RUN_FILE), *sets])
     settings = ", ".join(f"{key}={value_words(value)}" for key, value in best.settings.items())
     return "\n".join(
         [f"best:      trial {best.trial} ({settings})", f"its run:   {folder}", f"run anew:  {again} --base RUN"]

@@ -124,6 +124,10 @@ def _nan(arrays: Arrays) -> None:
     arrays["globalInputNC"][3, 5] = np.nan
 
 
+def _huge(arrays: Arrays) -> None:
+    arrays["globalTargetsNC"][2, 41] = -1e38
+
+
 def _infinite(arrays: Arrays) -> None:
     arrays["globalTargetsNC"][1, 20] = np.inf
 
@@ -179,8 +183,9 @@ def _ownership(arrays: Arrays) -> None:
 @pytest.mark.parametrize(
     ("spoil", "error", "message"),
     [
-        (_nan, chunk.CorruptChunk, "globalInputNC: row 3, column 5: nan is not a finite number"),
-        (_infinite, chunk.CorruptChunk, "globalTargetsNC: row 1, column 20: inf is not"),
+        (_nan, chunk.CorruptChunk, "globalInputNC: row 3, column 5: nan is no possible number"),
+        (_infinite, chunk.CorruptChunk, "globalTargetsNC: row 1, column 20: inf is no possible"),
+        (_huge, chunk.CorruptChunk, r"globalTargetsNC: row 2, column 41: -1e\+38 is no possible number"),
         (_version, chunk.ForeignChunk, "globalTargetsNC: row 2: expected format 2 or 3, got 4"),
         (_columns, chunk.ForeignChunk, "globalTargetsNC: expected 64 or 80 columns, got 96"),
         (_missing, chunk.ForeignChunk, "scoreDistrN: this array is missing"),

@@ -28,8 +28,9 @@ def test_good_rows() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(("scalars", value) for value in (np.nan, np.inf)),
-        ("score", np.inf),
+        *(("scalars", value) for value in (np.nan, np.inf, -1e38)),
+        *(("score", value) for value in (np.inf, 1e38)),
+        ("weight", 1e38),
         *((name, value) for name in ("weight", "opponent_weight") for value in (np.nan, np.inf, -1)),
         *(("outcome", value) for value in ([0.5, 0.5, 0.5], [2, -1, 0], np.nan, 0)),
         *(("search_value", value) for value in (np.nan, 1.1, -1.1, np.inf)),

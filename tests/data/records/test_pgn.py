@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,3 +112,24 @@ def test_moves_after_a_draw_by_rule_are_left_out() -> None:
     record = pgn_reader.read(f'[Result "1-0"]\n\n{shuffle}1-0'.encode())[0]
     assert len(record.actions) == 8
     assert record.notes == {"left out": "4 moves after threefold repetition, which ends a game by Tengen's rules"}
+
+
+def test_a_game_of_many_tags_and_comments_is_read_once() -> None:
+    class Text(str):
+        copied = 0
+
+        def __getitem__(self, key: Any) -> str:
+            found = super().__getitem__(key)
+            Text.copied += len(found)
+            return found
+
+    game = pgn_reader._parse(Text('[Event "x"]\n' * 200 + '[White "me"]\n\n1. e4 {one} { } {two} e5 *'))
+    assert game.tags == {"Event": "x", "White": "me"}
+    assert game.moves == [("e4", "one\ntwo"), ("e5", "")]
+    assert Text.copied < 100
+
+
+def test_a_position_that_is_none_is_not_quoted_at_length() -> None:
+    with pytest.raises(RecordError, match="FEN: chess: expected") as error:
+        pgn_reader.read(b'[FEN "' + b"9/" * 10_000 + b'"]\n\n*')
+    assert len(str(error.value)) < 400

@@ -254,7 +254,7 @@ def test_quit_ends_it_while_the_program_keeps_its_input_open(commands: str) -> N
         process.stdin.flush()
         said = process.stdout.read().decode()
         complaints = process.stderr.read().decode()
-        assert process.wait(timeout=300) == 0, complaints
+        assert process.wait(timeout=LONG) == 0, complaints
     assert said.endswith("readyok\n" if commands == "isready" else "bestmove m5 ponder m6\n")
     assert "Fatal" not in complaints
 

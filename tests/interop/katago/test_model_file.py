@@ -152,3 +152,12 @@ def test_names_that_katago_refuses(tmp_path: Path) -> None:
     with pytest.raises(TengenError, match="1 to 96 letters"):
         model_file.write(replace(random_model(8), name="my net"), tmp_path / "net.bin")
     assert not list(tmp_path.iterdir())
+
+
+def test_blocks_in_blocks_without_end(tmp_path: Path) -> None:
+    zeros = " 0".join([""] * 23)
+    head = f"net 8 22 19 trunk 1 1 1 1 1 1 stem 1 1 22 1 1 1{zeros} globals 19 1{zeros[:-6]}"
+    level = "nested_bottleneck_block block 1 norm 1 0.1 1 1 0 1 1 0 activation conv 1 1 1 1 1 1 0"
+    (tmp_path / "net.txt").write_text(" ".join([head, *[level] * 3000]))
+    with pytest.raises(TengenError, match="blocks in blocks, more than 8 deep"):
+        model_file.read(tmp_path / "net.txt")

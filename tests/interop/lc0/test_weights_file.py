@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import TengenError
-from tengen.interop import protobuf
+from tengen.interop import packed, protobuf
 from tengen.interop.lc0 import weights_file
 from tests.oracles import lc0_network as oracle
 
@@ -59,4 +59,23 @@ def test_damaged_files_are_refused(tmp_path: Path, spoil: Any, message: str) -> 
     path = tmp_path / "net.pb.gz"
     path.write_bytes(spoil((tmp_path / "good.pb").read_bytes()))
     with pytest.raises(TengenError, match=message):
+        weights_file.read(path)
+
+
+@pytest.mark.parametrize("low", [1 << 40, b"12345678", b"123"])
+def test_limits_of_a_layer_that_are_no_numbers_of_32_bits(low: Any) -> None:
+    data = protobuf.message([(1, low), (3, b"ab")])
+    with pytest.raises(TengenError, match="expected one number of 32 bits as the lowest"):
+        weights_file._layer(memoryview(data), "layer")
+
+
+def test_a_small_file_that_unpacks_to_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_SMALL", 10_000)
+    path = tmp_path / "net.pb.gz"
+    path.write_bytes(gzip.compress(bytes(1_000_000)))
+    with pytest.raises(TengenError, match=r"net.pb.gz: expected network of Lc0: unpacks to more than \d\d,\d{3} bytes"):
+        weights_file.read(path)
+    monkeypatch.setattr(packed, "_MOST_BYTES", 1000)
+    path.write_bytes(bytes(1001))
+    with pytest.raises(TengenError, match="net.pb.gz: expected network of Lc0: more than 1,000 bytes"):
         weights_file.read(path)

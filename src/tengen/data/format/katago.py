@@ -21,6 +21,7 @@ import numpy as np
 from tengen.data.format.archive import HEADER_LIMIT, Archive
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import EXTRAS, UNKNOWN, WEIGHTS, RowFormat, Rows
+from tengen.data.format.sanity import LARGEST
 from tengen.errors import OptionError
 
 PLANES, GLOBALS = 22, 19
@@ -110,8 +111,8 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
         return archive.read(name, *wanted[name])
 
     targets, inputs = array("globalTargetsNC"), array("globalInputNC")
-    _check_finite("globalTargetsNC", targets)
-    _check_finite("globalInputNC", inputs)
+    _check_sizes("globalTargetsNC", targets)
+    _check_sizes("globalInputNC", inputs)
     odd = ~np.isin(targets[:, _FORMAT], _FORMATS)
     if odd.any():
         place = int(odd.argmax())
@@ -177,10 +178,11 @@ def count_games(archive: Archive, rows: int) -> int:
     return len(np.unique(games_of(archive.read("globalTargetsNC", shape, np.dtype(np.float32))), axis=0))
 
 
-def _check_finite(name: str, values: np.ndarray) -> None:
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0]
-        raise OptionError(f"{name}: row {row}, column {column}: {values[row, column]} is not a finite number")
+def _check_sizes(name: str, values: np.ndarray) -> None:
+    good = abs(values) <= LARGEST
+    if not good.all():
+        row, column = np.argwhere(~good)[0]
+        raise OptionError(f"{name}: row {row}, column {column}: {values[row, column]:g} is no possible number")
 
 
 def _side(archive: Archive) -> int:
@@ -291,6 +293,7 @@ def _outcome(targets: np.ndarray) -> np.ndarray:
 
 def games_of(targets: np.ndarray) -> np.ndarray:
     """UInt32[N, 2]: numbers of the games, half of KataGo's hash."""
-    low, middle, high = (targets[:, _HASH + piece].astype(np.uint64) for piece in range(3))
+    with np.errstate(invalid="ignore"):  # numbers that do not fit are found elsewhere
+        low, middle, high = (targets[:, _HASH + piece].astype(np.int64).view(np.uint64) for piece in range(3))
     number = low | middle << np.uint64(22) | high << np.uint64(44)
     return np.stack([number >> np.uint64(32), number & np.uint64(2**32 - 1)], -1).astype(np.uint32)

@@ -66,7 +66,12 @@ def content(path: Path) -> bytes:
     """The content of a chunk, which may lie in a tar (`training.tar/folder/training.1.gz`). Raises ChunkError."""
     tar, member = split_path(path)
     try:
-        return files.read_bytes(tar) if member is None else TarFile.of(tar).read(member)
+        if member is not None:
+            return TarFile.of(tar).read(member, _MOST_BYTES)
+        data = files.read_bytes(tar, _MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise OptionError(f"more than {_MOST_BYTES:,} bytes, which no game has")
+        return data
     except ChunkError:
         raise
     except OSError as error:

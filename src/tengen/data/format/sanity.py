@@ -10,6 +10,8 @@ from tengen.data.format.rows import UNKNOWN, RowFormat
 # Half precision rounds each probability by up to one part in 2048, and drops what is below 6e-8.
 _POLICY_SLACK = 0.01
 _SLACK = 1e-3
+LARGEST = 1e9
+"""No number is larger: learning would overflow, and one row would end a run."""
 _STEP = 4096  # rows that are looked at together
 # Float32[65536]: every number of half precision. Looking them up is six times faster than NumPy's conversion.
 _HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
@@ -19,7 +21,7 @@ def problems(form: RowFormat, rows: Mapping[str, np.ndarray], without: Collectio
     """Problems with rows that have the shapes and types of `form`: `field: message`. Fields in `without` are right."""
     count = len(rows["ply"])
     wanted = {name: check for name, check in _EXPECTED.items() if name in form.fields and name not in without}
-    wanted |= {name: (_target(name), "finite numbers, or unknown") for name, _, _ in form.targets}
+    wanted |= {name: (_target(name), f"numbers up to {LARGEST:.0e}, or unknown") for name, _, _ in form.targets}
     bad = dict.fromkeys(wanted, 0)
     for begin in range(0, count, _STEP):  # what is computed on the way takes several times the memory of the rows
         part = {name: values[begin : begin + _STEP] for name, values in rows.items()}
@@ -43,7 +45,7 @@ def _policy(policy: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 
 def _weight(weight: np.ndarray) -> np.ndarray:
-    return (weight >= 0) & np.isfinite(weight)
+    return (weight >= 0) & (weight <= LARGEST)
 
 
 def _outcome(outcome: np.ndarray) -> np.ndarray:
@@ -52,14 +54,14 @@ def _outcome(outcome: np.ndarray) -> np.ndarray:
 
 
 def _target(name: str) -> "_Check":
-    return lambda rows: (~np.isinf(rows[name])).reshape(len(rows[name]), -1).all(-1)
+    return lambda rows: (~(abs(rows[name]) > LARGEST)).reshape(len(rows[name]), -1).all(-1)
 
 
 _Check = Callable[[Mapping[str, Any]], np.ndarray]
 _EXPECTED: dict[str, tuple[_Check, str]] = {
-    "scalars": (lambda r: np.isfinite(r["scalars"]).all(-1), "finite numbers"),
+    "scalars": (lambda r: (abs(r["scalars"]) <= LARGEST).all(-1), f"numbers up to {LARGEST:.0e}"),
     "policy": (lambda r: _policy(r["policy"], r["policy_weight"]), "probabilities that sum to 1"),
-    "policy_weight": (lambda r: _weight(r["policy_weight"]), "finite numbers of at least 0"),
+    "policy_weight": (lambda r: _weight(r["policy_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
     "outcome": (lambda r: _outcome(r["outcome"]), "probabilities that sum to 1"),
     "search_value": (lambda r: abs(r["search_value"]) <= 1 + _SLACK, "numbers from -1 to 1"),
     "to_play": (lambda r: (r["to_play"] == 0) | (r["to_play"] == 1), "0 or 1"),
@@ -68,18 +70,18 @@ _EXPECTED: dict[str, tuple[_Check, str]] = {
         lambda r: (r["moves_left"] >= 0) | (r["moves_left"] == UNKNOWN),
         "numbers of at least 0, or unknown",
     ),
-    "weight": (lambda r: _weight(r["weight"]), "finite numbers of at least 0"),
+    "weight": (lambda r: _weight(r["weight"]), f"numbers from 0 to {LARGEST:.0e}"),
     "opponent_policy": (
         lambda r: _policy(r["opponent_policy"], r["opponent_weight"]),
         "probabilities that sum to 1",
     ),
-    "opponent_weight": (lambda r: _weight(r["opponent_weight"]), "finite numbers of at least 0"),
+    "opponent_weight": (lambda r: _weight(r["opponent_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
     "ownership": (
         lambda r: ((abs(r["ownership"].astype(np.int16)) <= 1) | (r["ownership"] == UNKNOWN)).all((-1, -2)),
         "-1, 0 or 1, or unknown",
     ),
-    "score": (_target("score"), "finite numbers, or unknown"),
-    "value_weight": (lambda r: _weight(r["value_weight"]), "finite numbers of at least 0"),
-    "search_weight": (lambda r: _weight(r["search_weight"]), "finite numbers of at least 0"),
-    "final_weight": (lambda r: _weight(r["final_weight"]), "finite numbers of at least 0"),
+    "score": (_target("score"), f"numbers up to {LARGEST:.0e}, or unknown"),
+    "value_weight": (lambda r: _weight(r["value_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
+    "search_weight": (lambda r: _weight(r["search_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
+    "final_weight": (lambda r: _weight(r["final_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
 }

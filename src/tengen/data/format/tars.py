@@ -1,15 +1,31 @@
 """Uncompressed tar files of chunks, read at the places of their members."""
 
+import io
 import os
 import tarfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, cast
 
 from tengen import files
 from tengen.errors import OptionError
 
 SUFFIX = ".tar"
+_HEADER_LIMIT = 2**20  # bytes of a long name or of other facts about a file, which are read at once
+
+
+class _Headers:
+    """A tar as `tarfile` reads it. Headers that claim to be gigabytes long are refused."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, count: int) -> bytes:
+        if count > _HEADER_LIMIT:
+            raise tarfile.ReadError(f"a header of {count:,} bytes")
+        return self._file.read(count)
 
 
 @dataclass(frozen=True)
@@ -25,11 +41,13 @@ class TarFile:
         status = path.stat()
         return _indexed(path, status.st_mtime_ns, status.st_size)
 
-    def read(self, name: str) -> bytes:
-        """A file of the tar. OptionError if it is missing or cut off."""
+    def read(self, name: str, most: int) -> bytes:
+        """A file of the tar. OptionError if it is missing, cut off, or longer than `most` bytes."""
         if name not in self.members:
             raise OptionError("there is no such file in the tar")
         offset, size = self.members[name]
+        if not 0 <= size <= most:
+            raise OptionError(f"{size:,} bytes in the tar, expected at most {most:,}")
         with files.open_regular(self.path) as file:
             data = os.pread(file.fileno(), size, offset)
         if len(data) < size:
@@ -42,11 +60,11 @@ def _indexed(path: Path, changed: int, size: int) -> TarFile:
     del changed, size  # they only tell whether it is still the same file
     members: dict[str, tuple[int, int]] = {}
     try:
-        with files.open_buffered(path) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+        with files.open_buffered(path) as file, tarfile.open(fileobj=cast(Any, _Headers(file)), mode="r:") as tar:
             for member in tar:
                 if member.isreg():
                     members[member.name] = (member.offset_data, member.size)
-    except (tarfile.TarError, EOFError, ValueError) as error:
+    except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError) as error:
         if not members:  # otherwise what comes before the damage can be used
             raise OptionError(f"not a good tar file: {error}") from None
     return TarFile(path, members)

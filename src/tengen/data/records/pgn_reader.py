@@ -23,6 +23,7 @@ from tengen.games.chess import Chess
 from tengen.games.chess_position import ENDS
 
 _TAG = re.compile(r'\[\s*(\w+)\s+"((?:[^"\\\n]|\\.)*)"\s*\]')
+_SPACE = re.compile(r"\s*")
 _TOKEN = re.compile(
     r"""(?P<comment>\{[^}]*\}|;[^\n]*) | (?P<open>\() | (?P<close>\)) | (?P<sign>\$\d+|[!?]+)
       | (?P<result>1-0|0-1|1/2-1/2|\*) | (?P<number>\d+\s*\.+|\d+(?=\s)|\.+) | (?P<move>[A-Za-z0][\w+#=:/-]*[!?]*)""",
@@ -153,11 +154,12 @@ def _in_comment(line: str, inside: bool) -> bool:
 
 def _parse(text: str) -> PgnGame:
     tags: dict[str, str] = {}
-    at = 0
-    while match := _TAG.match(text, at := at + len(text[at:]) - len(text[at:].lstrip())):
+    at = _SPACE.match(text).end()  # type: ignore[union-attr]
+    while match := _TAG.match(text, at):
         tags[match[1]] = re.sub(r"\\(.)", r"\1", match[2])
-        at = match.end()
-    listed: list[PgnMove] = []
+        at = _SPACE.match(text, match.end()).end()  # type: ignore[union-attr]
+    listed: list[str] = []
+    told: list[list[str]] = []  # the comments on each of them
     names: list[str] = []
     before: list[int] = []
     ends: list[int] = []
@@ -173,8 +175,7 @@ def _parse(text: str) -> PgnGame:
         at = token.end()
         if token["comment"]:
             if listed and len(open_lines) == 1:
-                told = " ".join(token["comment"].strip("{};").split())
-                listed[-1] = PgnMove(listed[-1].name, f"{listed[-1].comment}\n{told}".strip())
+                told[-1].append(" ".join(token["comment"].strip("{};").split()))
         elif token["open"]:  # instead of the newest move
             open_lines.append(before[open_lines[-1]] if open_lines[-1] >= 0 else -1)
         elif token["close"]:
@@ -189,8 +190,10 @@ def _parse(text: str) -> PgnGame:
             before.append(open_lines[-1])
             open_lines[-1] = len(names) - 1
             if len(open_lines) == 1:
-                listed.append(PgnMove(names[-1], ""))
-    return PgnGame(tags, listed, result, names, before, ends)
+                listed.append(names[-1])
+                told.append([])
+    line = [PgnMove(name, "\n".join(filter(None, lines))) for name, lines in zip(listed, told, strict=True)]
+    return PgnGame(tags, line, result, names, before, ends)
 
 
 def _record(found: PgnGame) -> Record:

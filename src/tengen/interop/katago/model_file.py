@@ -34,6 +34,7 @@ PLANES, GLOBALS = 22, 19
 _MARK = b"@BIN@"
 _MOST_NUMBERS = 2**28  # of one layer
 _LONGEST_TOKEN = 1000
+_DEEPEST = 8  # blocks in blocks; KataGo's networks have one or two levels
 _ACTIVATIONS = {"ACTIVATION_IDENTITY": "identity", "ACTIVATION_RELU": "relu", "ACTIVATION_MISH": "mish",
                 "ACTIVATION_SILU": "silu"}  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,96}")
@@ -88,7 +89,7 @@ class _Reader:
             raise self._error("the network is complete here, but the file goes on")
         return KataGoModel(name, version, stem, from_globals, blocks, tip, tip_activation, policy, value, multipliers)
 
-    def _block(self, channels: int) -> AnyBlock:
+    def _block(self, channels: int, depth: int = 0) -> AnyBlock:
         kind = self._token("the kind of a block")
         self._token("the block's name")
         if kind == "ordinary_block":
@@ -101,7 +102,9 @@ class _Reader:
             count = self._number("the number of inner blocks", 1, 100)
             down = self._step(channels)
             inside = down[2].kernel.shape[3]
-            blocks = tuple(self._block(inside) for _ in range(count))
+            if depth == _DEEPEST:
+                raise self._error(f"blocks in blocks, more than {_DEEPEST} deep")
+            blocks = tuple(self._block(inside, depth + 1) for _ in range(count))
             up = self._step(inside, channels)
             return NestedBottleneck((down[0], up[0]), (down[2], up[2]), (down[1], up[1]), blocks)
         raise self._error(

@@ -169,6 +169,8 @@ def _layer(data: memoryview, place: str) -> np.ndarray:
     encoding = fields.get(4, [_LINEAR16])[-1]
     if isinstance(params, int) or encoding not in (_LINEAR16, _FLOAT16, _BFLOAT16, _FLOAT32):
         raise TengenError(f"{place}: a layer in an encoding that is not known ({encoding})")
+    if any(isinstance(end, int) or len(end) not in (0, 4) for end in (low, high)):
+        raise TengenError(f"{place}: expected one number of 32 bits as the lowest and the highest of a layer")
     size = 4 if encoding == _FLOAT32 else 2
     if len(params) % size:
         raise TengenError(f"{place}: {len(params)} bytes, expected {size} per number")
