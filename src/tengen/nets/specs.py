@@ -17,7 +17,6 @@ HEADS: tuple[Head, ...] = ("ownership", "score", "opponent_policy", "moves_left"
 HEAD_NAME = "[a-z][a-z0-9_]{0,39}"
 Dtype = Literal["bfloat16", "float32"]
 _SPECIAL = ("function", "lc0", "lc0_encoders")  # in place of a tower and layers
-_BEFORE = {"stem_side": 3, "pass_units": None, "attention": None, "tip_norm": "batch"}  # in older files of towers
 FILE_NAME = "model.safetensors"  # the file of a network, in its folder
 
 
@@ -57,13 +56,18 @@ class Tower:
     policy_channels: int = setting(REQUIRED, "channels of the policy head, regular and pooled each", low=1, high=4096)
     value_channels: int = setting(REQUIRED, "channels of the value head", low=1, high=4096)
     value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
-    stem_side: int = setting(REQUIRED, "side of the first convolution's kernel", low=1, high=19)
+    stem_side: int = setting(REQUIRED, "side of the first convolution's kernel", low=1, high=19, before=3)
     pass_units: int | None = setting(
-        REQUIRED, "hidden units between the pool and actions without a point, such as a pass (null: none)", low=1
+        REQUIRED,
+        "hidden units between the pool and actions without a point, such as a pass (null: none)",
+        low=1,
+        before=None,
     )
-    attention: TowerAttention | None = setting(REQUIRED, "attention in place of convolutions (null: none)")
+    attention: TowerAttention | None = setting(REQUIRED, "attention in place of convolutions (null: none)", before=None)
     tip_norm: Literal["batch", "point", "board"] = setting(
-        REQUIRED, "norm after the blocks: by the statistics of training, or by the channels of the point or the board"
+        REQUIRED,
+        "norm after the blocks: by the statistics of training, or by the channels of the point or the board",
+        before="batch",
     )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
@@ -265,7 +269,7 @@ def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a spec with what files of earlier versions do not say."""
     found = {**dict.fromkeys((*_SPECIAL, "options")), **data}
     if isinstance(found.get("tower"), Mapping):
-        found["tower"] = {**_BEFORE, **found["tower"]}
+        found["tower"] = {**schema.before(Tower), **found["tower"]}
     return found
 
 
