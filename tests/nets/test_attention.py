@@ -35,34 +35,32 @@ def net() -> nets.Network:
     return nets.build(spec_of(), games.make("go", size=SIZE), nnx.Rngs(0), dtype="float32")
 
 
-def seen(net: nets.Network, side: int = SIZE) -> tuple[np.ndarray, np.ndarray]:
+def seen(side: int = SIZE) -> tuple[np.ndarray, np.ndarray]:
     """Positions on boards of SIZE x SIZE in the corner of planes of that side, with noise outside the board."""
     rng = np.random.default_rng(0)
-    inside = rng.random((3, SIZE, SIZE, 12)) < 0.4
+    inside, scalars = rng.random((3, SIZE, SIZE, 12)) < 0.4, rng.normal(size=(3, 11)).astype(np.float32)
     planes = rng.random((3, side, side, 12)) < 0.5
     planes[:, :SIZE, :SIZE] = inside
     planes[..., 0] = False
     planes[:, :SIZE, :SIZE, 0] = True
-    return planes, rng.normal(size=(3, 11)).astype(np.float32)
+    return planes, scalars
 
 
 def test_a_small_board_in_a_large_one_and_a_folded_network(net: nets.Network) -> None:
-    alone = net(*seen(net))
+    alone = net(*seen())
     masked = nnx.merge(*nnx.split(net))
     masked.full_board = False
-    padded = masked(*seen(net, SIZE + 2))
+    padded = masked(*seen(SIZE + 2))
     np.testing.assert_allclose(padded.value, alone.value, atol=1e-5)
     np.testing.assert_allclose(padded.ownership[:, :SIZE, :SIZE], alone.ownership, atol=1e-5)
     corner = padded.policy[:, :-1].reshape(3, SIZE + 2, SIZE + 2)[:, :SIZE, :SIZE].reshape(3, -1)
     np.testing.assert_allclose(corner, alone.policy[:, :-1], atol=1e-5)
-    jax.tree.map(
-        lambda one, other: np.testing.assert_allclose(one, other, atol=1e-4), nets.fold(net)(*seen(net)), alone
-    )
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-4), nets.fold(net)(*seen()), alone)
 
 
 def test_everything_learns(net: nets.Network) -> None:
     graph, state = nnx.split(net)
-    planes, scalars = seen(net)
+    planes, scalars = seen()
 
     def loss(state: Any) -> jax.Array:
         outputs = nnx.merge(graph, state)(planes, scalars)
@@ -80,7 +78,7 @@ def test_a_run_goes_on_from_the_same_architecture_only(tmp_path: Path, net: nets
     fresh = nets.build(net.spec, game, nnx.Rngs(5), dtype="float32")
     again, lost = growing.start_from(tmp_path, fresh, game)
     assert not lost
-    jax.tree.map(np.testing.assert_array_equal, again(*seen(net)), net(*seen(net)))
+    jax.tree.map(np.testing.assert_array_equal, again(*seen()), net(*seen()))
     for other in (spec_of(heads=2), nets.spec("b2c8nbt-nogp-silu")):
         large = nnx.eval_shape(lambda other=other: nets.build(other, game, nnx.Rngs(0)))
         with pytest.raises(OptionError, match="a tower with attention grows into no other"):

@@ -1,5 +1,6 @@
 """`tengen export --format katago` and `tengen import katago`, from file to file."""
 
+import dataclasses
 import itertools
 import os
 import shlex
@@ -13,7 +14,7 @@ from flax import nnx
 
 from tengen import config, games, nets
 from tengen.commands import main
-from tengen.interop.katago import model_file
+from tengen.interop.katago import exchange, model_file
 from tengen.nets import growing, saving
 from tengen.nets.network import BoardNetwork
 from tests.oracles import katago_network as oracle
@@ -53,6 +54,16 @@ def test_out_in_and_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixtu
         outputs = saving.load(folder, game, dtype="float32")(seen.planes, seen.scalars)
         found.append((outputs.policy, jax.nn.softmax(outputs.value), outputs.score))
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-4), *found)
+
+
+def test_areas_that_a_network_expects_otherwise_are_told(tmp_path: Path) -> None:
+    model = dataclasses.replace(oracle.random_model(15), areas_by_suicide=True)
+    model_file.write(model, tmp_path / "net.bin")
+    again = model_file.read(tmp_path / "net.bin")
+    assert again.areas_by_suicide
+    for suicide in (True, False):
+        game = games.make("go", size=5, suicide=suicide, observation="katago")
+        assert ("as if suicide were allowed" in exchange.describe(again, game)) != suicide
 
 
 @pytest.mark.slow

@@ -82,4 +82,10 @@ def describe(model: KataGoModel, game: Game) -> str:
     """The imported network in one line."""
     rules = ", ".join(f"{key} {value}" for key, value in asdict(game.options).items() if key in ("size", "komi", "ko"))
     blocks = f"{len(model.blocks)} blocks of {model.channels} channels"
-    return f"{model.name}: version {model.version}, {blocks}, for go ({rules})"
+    found = f"{model.name}: version {model.version}, {blocks}, for go ({rules})"
+    if model.areas_by_suicide and not game.options.suicide:
+        found += (
+            "\nnote: it expects pass-alive areas as if suicide were allowed; Tengen computes them by the rules of the "
+            "game, which rarely differs"
+        )
+    return found

@@ -139,6 +139,7 @@ class KataGoModel:
     policy: PolicyWeights
     value: ValueWeights
     multipliers: tuple[float, ...] = field(default=MULTIPLIERS)
+    areas_by_suicide: bool = False  # whether it expects pass-alive areas as if suicide were always allowed
 
     @property
     def channels(self) -> int:

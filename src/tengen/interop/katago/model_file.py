@@ -64,13 +64,14 @@ class _Reader:
         for expected, what in ((PLANES, "planes"), (GLOBALS, "global inputs")):
             if (found := self._number(what)) != expected:
                 raise self._error(f"expected {expected} {what}, got {found}: another version of KataGo's inputs")
-        multipliers = MULTIPLIERS
+        multipliers, areas_by_suicide = MULTIPLIERS, False
         if version >= 13:
             multipliers = tuple(self._real("a multiplier") for _ in MULTIPLIERS)
         if version >= 15:
             if self._number("the version of the metadata encoder"):
                 raise self._error("networks with metadata inputs, as of human play, are not supported")
-            self._zeros(7, ignored=1)
+            areas_by_suicide = bool(self._number("how pass-alive areas are computed", 0, 1))
+            self._zeros(6)
         self._token("the trunk's name")
         count, channels = self._number("the number of blocks", 1, 1000), self._number("the trunk's channels", 1, 65536)
         for _ in range(4):
@@ -85,7 +86,8 @@ class _Reader:
         policy, value = self._policy(channels), self._value(channels)
         if self._data[self._at :].strip():
             raise self._error("the network is complete here, but the file goes on")
-        return KataGoModel(name, version, stem, from_globals, blocks, tip, tip_activation, policy, value, multipliers)
+        layers = stem, from_globals, blocks, tip, tip_activation, policy, value
+        return KataGoModel(name, version, *layers, multipliers, areas_by_suicide)
 
     def _block(self, channels: int) -> AnyBlock:
         kind = self._token("the kind of a block")
@@ -260,9 +262,9 @@ class _Reader:
         if expected is not None and found != expected:
             raise self._error(f"{name}: has {found} outputs, expected {expected}")
 
-    def _zeros(self, count: int, ignored: int = 0) -> None:
-        for index in range(count):
-            if self._number("a reserved number") and index >= ignored:
+    def _zeros(self, count: int) -> None:
+        for _ in range(count):
+            if self._number("a reserved number"):
                 raise self._error("a reserved number is not 0: the file uses a feature that is not supported")
 
     def _token(self, what: str) -> str:

@@ -33,7 +33,7 @@ class ModelWriter:
         if model.version >= 13:
             self._add(*model.multipliers)
         if model.version >= 15:
-            self._add(*[0] * 8)
+            self._add(0, int(model.areas_by_suicide), *[0] * 6)
         self._add("trunk", len(model.blocks), *[model.channels] * 5)
         if model.version >= 15:
             self._add(int(isinstance(model.tip_norm, RmsNormWeights)), *[0] * 5)
