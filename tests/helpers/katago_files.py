@@ -16,7 +16,7 @@ from tests.oracles.katago_targets import KnownGame, KnownTurn, turns
 
 SIZE = 3
 GAME = games.make("go", size=SIZE, komi=2.5, max_moves=14, observation="katago")
-FORM = katago_writing.played_form(GAME)
+FORM = katago_writing.played_form(GAME, scored=True)
 VISITS = (8, 2)
 
 
@@ -88,9 +88,9 @@ def write_arrays(path: Path, arrays: dict[str, np.ndarray], ending: str = "") ->
     return path
 
 
-def played_games(count: int, seed: int = 1) -> list[KnownGame]:
-    """Games of random moves, some of which end by passes and some by the limit of moves."""
-    draw, found = random.Random(seed), []
+def played_games(count: int, seed: int = 1, scored: bool = True) -> list[KnownGame]:
+    """Games of random moves, some of which end by passes and some by the limit of moves; `scored` by their searches."""
+    draw, points, found = random.Random(seed), random.Random(-seed), []
     for number in range(count):
         rules: dict[str, Any] = {"size": SIZE, "komi": 2.5 - number / 2, "max_moves": GAME.max_moves}
         game = oracle.Go(**rules)
@@ -99,7 +99,8 @@ def played_games(count: int, seed: int = 1) -> list[KnownGame]:
             game.play(draw.choice([*legal, SIZE * SIZE] if game.moves > 5 else legal))
         actions = game.last_moves[::-1]
         values = [float(np.float16(draw.uniform(-1, 1))) for _ in actions]
-        found.append(KnownGame(rules, actions, values, opening=number % 3))
+        scores = [float(np.float32(points.uniform(-9, 9))) for _ in actions]
+        found.append(KnownGame(rules, actions, values, number % 3, scores if scored else None))
     return found
 
 
@@ -116,6 +117,8 @@ def rows_of(known: list[KnownGame]) -> tuple[Rows, GameCourses, list[KnownTurn]]
         rows["score"][place], rows["search_value"][place] = one.columns[20], known[number].values[turn]
         rows["outcome"][place] = one.columns[0], 0, one.columns[1]
         rows["to_play"][place] = turn % 2
+        if (scores := known[number].scores) is not None:
+            rows[katago_writing.SCORE][place] = scores[turn]
     rows["weight"] = draw.choice([0.25, 1.0], count).astype(np.float32)
     for policy, weight in (("policy", "policy_weight"), ("opponent_policy", "opponent_weight")):
         rows[weight] = draw.choice([0.0, 1.0], count).astype(np.float32)
@@ -131,6 +134,9 @@ def rows_of(known: list[KnownGame]) -> tuple[Rows, GameCourses, list[KnownTurn]]
     courses = GameCourses(
         number=np.array([(5, number) for number in range(len(known))], np.uint32),
         value=np.array([game.values + [0.0] * (longest - len(game.values)) for game in known], np.float16),
+        score=None
+        if known[0].scores is None
+        else np.array([[*(game.scores or ()), *[0.0] * (longest - len(game.actions))] for game in known]),
         length=np.array([len(game.actions) for game in known]),
         opening=np.array([game.opening for game in known]),
         cut=np.array([game.actions[-2:] != [SIZE * SIZE] * 2 for game in known]),

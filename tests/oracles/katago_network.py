@@ -7,13 +7,16 @@ import numpy as np
 
 from tengen.interop.katago.model import (
     AnyBlock,
+    AttentionWeights,
     ConvWeights,
+    GatedWeights,
     KataGoModel,
     NestedBottleneck,
     NormWeights,
     OrdinaryBlock,
     PolicyWeights,
     PoolBlock,
+    RmsNormWeights,
     ValueWeights,
 )
 
@@ -45,6 +48,11 @@ def evaluate(model: KataGoModel, planes: np.ndarray, scalars: np.ndarray) -> dic
 
 
 def branch(layer: AnyBlock, x: np.ndarray) -> np.ndarray:
+    if isinstance(layer, AttentionWeights):
+        return attend(layer, x)
+    if isinstance(layer, GatedWeights):
+        x = norm(x, layer.norm)
+        return (act(x @ layer.first, "silu") * (x @ layer.gate)) @ layer.last
     if isinstance(layer, PoolBlock):
         x = act(norm(x, layer.norm), layer.activations[0])
         pooled = pool(act(norm(conv(x, layer.pooled), layer.pooled_norm), layer.activations[1]))
@@ -67,7 +75,44 @@ def conv(x: np.ndarray, layer: ConvWeights) -> np.ndarray:
     return np.sum(parts, 0)
 
 
-def norm(x: np.ndarray, layer: NormWeights) -> np.ndarray:
+def attend(layer: AttentionWeights, x: np.ndarray) -> np.ndarray:
+    """Head by head and point by point."""
+    height, width, _ = x.shape
+    seen = norm(x, layer.norm).reshape(height * width, -1)
+    size, value_size = layer.key.shape[1] // layer.kv_heads, layer.value.shape[1] // layer.kv_heads
+    found = []
+    for head in range(layer.heads):
+        shared = head * layer.kv_heads // layer.heads
+        query = seen @ layer.query[:, head * size : (head + 1) * size].astype(np.float64)
+        key = seen @ layer.key[:, shared * size : (shared + 1) * size].astype(np.float64)
+        value = seen @ layer.value[:, shared * value_size : (shared + 1) * value_size].astype(np.float64)
+        for point in range(height * width):
+            y, x_ = divmod(point, width)
+            for pair in range(size // 2 if layer.turns is not None else 0):
+                angle = turn(layer, shared, pair, size // 2, y, x_)
+                for turned in (query, key):
+                    one, other = turned[point, 2 * pair : 2 * pair + 2]
+                    turned[point, 2 * pair] = one * np.cos(angle) - other * np.sin(angle)
+                    turned[point, 2 * pair + 1] = one * np.sin(angle) + other * np.cos(angle)
+        shares = np.exp(query @ key.T / np.sqrt(size))
+        found.append((shares / shares.sum(1, keepdims=True)) @ value)
+    return (np.concatenate(found, 1) @ layer.out).reshape(height, width, -1)
+
+
+def turn(layer: AttentionWeights, head: int, pair: int, pairs: int, y: int, x: int) -> float:
+    """The angle by which a pair of channels is turned at (x, y)."""
+    if isinstance(layer.turns, np.ndarray):
+        return x * layer.turns[head, pair, 0] + y * layer.turns[head, pair, 1]
+    assert layer.turns is not None
+    if pair < pairs // 2:
+        return y / layer.turns ** (2 * pair / pairs)
+    return x / layer.turns ** (2 * (pair - pairs // 2) / pairs)
+
+
+def norm(x: np.ndarray, layer: NormWeights | RmsNormWeights) -> np.ndarray:
+    if isinstance(layer, RmsNormWeights):
+        square = (x**2).mean() if layer.of_board else (x**2).mean(-1, keepdims=True)
+        return x / np.sqrt(square + layer.epsilon) * layer.scale + (0 if layer.bias is None else layer.bias)
     return (x - layer.mean) / np.sqrt(layer.variance.astype(np.float64) + layer.epsilon) * layer.scale + layer.bias
 
 
@@ -82,8 +127,13 @@ def pool(x: np.ndarray) -> np.ndarray:
     return np.concatenate([mean, mean * side, x.max((0, 1))])
 
 
-def random_model(version: int, *, nested: bool = False, activation: str = "relu", stem: int = 3) -> KataGoModel:
-    """A small network with random numbers: two blocks, the second of which pools."""
+def random_model(
+    version: int, *, nested: bool = False, activation: str = "relu", stem: int = 3, attention: str = "", tip: str = ""
+) -> KataGoModel:
+    """A small network with random numbers: two blocks, the second of which pools. A third one has attention.
+
+    `attention` says how keys are turned, and `tip` what the norm after the blocks is computed from, if there are such.
+    """
     rng = np.random.default_rng(version)
 
     def numbers(*shape: int) -> np.ndarray:
@@ -114,10 +164,28 @@ def random_model(version: int, *, nested: bool = False, activation: str = "relu"
         convs = layer(1, 8, 6), layer(1, 6, 8)
         return NestedBottleneck((normed(8), normed(6)), convs, (activation,) * 2, (inner, ordinary(6, 6)))
 
+    def squares(channels: int, bias: bool = False) -> RmsNormWeights:
+        scale, shift = (rng.normal(size=channels).astype(np.float32) for _ in range(2))
+        return RmsNormWeights(scale, shift if bias else None, 1e-6, bias and tip == "board")
+
+    def looking(channels: int) -> tuple[AttentionWeights, GatedWeights]:
+        place = {"none": None, "fixed": 100.0, "learned": rng.normal(size=(2, 2, 2)).astype(np.float32)}[attention]
+        matrices = numbers(channels, 16), numbers(channels, 8), numbers(channels, 6), numbers(12, channels)
+        dense = numbers(channels, 10), numbers(channels, 10), numbers(10, channels)
+        return (
+            AttentionWeights(squares(channels), *matrices, heads=4, kv_heads=2, turns=place),
+            GatedWeights(squares(channels), *dense),
+        )
+
     blocks: tuple[Any, ...] = (ordinary(8, 8), pooling(8, 8, 3))
     if nested:
         blocks = around(ordinary(6, 6)), around(pooling(6, 6, 2))
+    if attention and nested:
+        blocks = *blocks, replace(around(ordinary(6, 6)), blocks=(*looking(6), *looking(6)))
+    elif attention:
+        blocks = *blocks, *looking(8)
     outputs, scores = 2 if version >= 12 else 1, 4 if version == 8 else 6
+    outputs = 4 if version == 16 else outputs
     passes: tuple[np.ndarray, ...] = (numbers(15, outputs),)
     if version >= 15:
         passes = (*dense(15, 5), numbers(5, outputs))  # as many units as channels, or KataGo refuses the file
@@ -130,7 +198,8 @@ def random_model(version: int, *, nested: bool = False, activation: str = "relu"
     )
     multipliers = (20.0, 20.0, 20.0, 20.0, 40.0, 0.25, 150.0 if version >= 13 else 30.0)
     return KataGoModel(
-        f"random-{version}", version, layer(stem, 22, 8), numbers(19, 8), blocks, normed(8), activation, policy, value,
+        f"random-{version}", version, layer(stem, 22, 8), numbers(19, 8), blocks,
+        squares(8, bias=True) if tip else normed(8), activation, policy, value,
         multipliers,
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ class KnownGame(NamedTuple):
     actions: list[int]
     values: list[float]  # for the player who moves
     opening: int
+    scores: list[float] | None = None  # likewise, in points
 
 
 class KnownTurn(NamedTuple):
@@ -68,12 +69,15 @@ def _columns(game: KnownGame, end: Go, turn: int, sign: int, score: float) -> di
     wins = end.returns()[0]
     # The chance to win minus that to lose, for Black: by the search before each later move, and at the end.
     course = [*[v if ply % 2 == 0 else -v for ply, v in enumerate(game.values)][turn:], wins]
+    said = [s if ply % 2 == 0 else -s for ply, s in enumerate(game.scores or [])]
+    points = [*said[turn:], end.score()] if said else [end.score()] * len(course)
     area = end.size**2
     found: dict[int, float] = {}
     for place, now in enumerate((0.0, *(1 / (1 + area * factor) for factor in (0.176, 0.056, 0.016)), 1.0)):
         shares = [now * (1 - now) ** k for k in range(len(course) - 1)]
-        mix = sign * sum(a * b for a, b in zip([*shares, 1 - sum(shares)], course, strict=True))
-        found |= {4 * place: (1 + mix) / 2, 4 * place + 1: (1 - mix) / 2, 4 * place + 2: 0, 4 * place + 3: score}
+        shares.append(1 - sum(shares))
+        mix, mixed = (sign * sum(a * b for a, b in zip(shares, each, strict=True)) for each in (course, points))
+        found |= {4 * place: (1 + mix) / 2, 4 * place + 1: (1 - mix) / 2, 4 * place + 2: 0, 4 * place + 3: mixed}
     changes = [(after - before) ** 2 for before, after in itertools.pairwise(course)]
     found |= {20: score, 21: 0, 22: sum(k * change for k, change in enumerate(changes, 1)), 23: 0, 24: 0}
     found |= {27: 1, 29: 0, 33: 1, 34: 1, 35: 0, 47: -sign * end.komi, 48: 1, 49: 0, 50: 0, 51: turn}

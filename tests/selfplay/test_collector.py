@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
@@ -20,8 +21,10 @@ from tengen.data.format.rows import RowFormat
 from tengen.data.records.records import load_records
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Writer
+from tengen.games.core import Observation
 from tengen.loop.resuming import since
 from tengen.nets import evaluators
+from tengen.nets.outputs import Evaluation
 from tengen.run.counts import RunCounts
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.finished import Finished, on_host
@@ -217,12 +220,18 @@ def test_self_play_of_chess_for_lc0(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_every_row_for_katago_follows_from_its_game(tmp_path: Path) -> None:
     game = games.make("go", size=4, komi=3.5, max_moves=30, observation="katago")
-    searching = SearchSettings(simulations=VISITS[0], considered=4)
+    searching = SearchSettings(simulations=VISITS[0], considered=4, score_weight=0.3)
     settings = SelfplaySettings(
         games=16, full_share=0.6, cheap_simulations=VISITS[1], cheap_weight=0.5, opening_moves=3, komi_spread=2.0
     )
-    form = katago_writing.played_form(game)
-    how = Selfplay(game, evaluate(game.num_actions), searching, settings, form)
+    form = katago_writing.played_form(game, scored=True)
+    said = evaluate(game.num_actions)
+
+    def evaluate_points(parameters: Any, observation: Observation) -> Evaluation:
+        found = said(parameters, observation)
+        return found._replace(score=jnp.stack([5 * found.value, 1 + found.value**2], -1))
+
+    how = Selfplay(game, evaluate_points, searching, settings, form)
     actor, played = how.start(jax.random.key(0)), []
     for _ in range(4):
         actor, done = how.play(EVALUATOR, actor, np.int32(48), np.uint32(SESSION))
@@ -246,7 +255,8 @@ def test_every_row_for_katago_follows_from_its_game(tmp_path: Path) -> None:
         rules = {"size": 4, "komi": float(each.extra["komi"][place]), "max_moves": 30}
         values = [float(value) for value in each.value[place, :length]]
         actions = [int(action) for action in each.action[place, :length]]
-        courses[number] = turns(KnownGame(rules, actions, values, int(each.opening[place])))
+        scores = [float(score) for score in each.score[place, :length]]
+        courses[number] = turns(KnownGame(rules, actions, values, int(each.opening[place]), scores))
     seen = 0
     for item in store.chunks():
         with np.load(item.path) as file:

@@ -37,7 +37,7 @@ def pack(board: int, parts: Sequence[Finished]) -> GamesChunk:
         elif name == "extra":
             for key in parts[0].extra:
                 tables[f"{name}.{key}"] = np.concatenate([np.asarray(part.extra[key]) for part in parts])
-        elif name not in _COUNTS:
+        elif name not in _COUNTS and getattr(parts[0], name) is not None:
             tables[name] = np.concatenate([np.asarray(getattr(part, name)) for part in parts])
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **tables)

@@ -1,6 +1,8 @@
 """`tengen import`: networks of other programs."""
 
 import argparse
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -44,4 +46,24 @@ def run(args: argparse.Namespace) -> int:
     print(description)
     print(f"the network: {args.net}")
     print(f"try it:      tengen play {args.net}")
+    if args.format == "katago":
+        print(f"go on:       {_to_go_on(args.net)}")
     return 0
+
+
+def _to_go_on(net: Path) -> str:
+    """The command for a run that goes on from the network, with the same architecture."""
+    from tengen import nets
+    from tengen.nets import saving
+
+    saved = saving.read(net)
+    plain = saved.spec.to_dict()
+    del plain["heads"]
+    name = nets.name_of(saved.spec)
+    named = f"net.name={name}" if name else f"net.name=null --set {shlex.quote(f'net.spec={json.dumps(plain)}')}"
+    size = saved.options["size"]
+    rules = "go9" if size == 9 else "go19" if size == 19 else f"go19 --set game.size={size}"
+    return (
+        f"tengen run {rules} --base runs/NAME --set game.observation=katago --set {named} "
+        f"--set net.start_from={shlex.quote(str(net))}"
+    )

@@ -14,6 +14,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from tengen.nets import gpu
+from tengen.nets.attention import AttentionBlock
 from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.layers import Conv, Dense, activate
 from tengen.nets.norms import Affine, Affines, AnyNorm, Norm, Nothing, taken_over, without_statistics
@@ -136,7 +137,7 @@ class PoolChain(nnx.Module):
 class NestedBlock(nnx.Module):
     """A nested bottleneck: down to fewer channels, whole residual blocks there, and up again."""
 
-    def __init__(self, down: Conv, inner: "list[Residual]", up: Conv, activation: Activation) -> None:
+    def __init__(self, down: Conv, inner: "list[AnyBlock]", up: Conv, activation: Activation) -> None:
         self.down = BlockStep(down, activation)
         self.inner = nnx.List(inner)
         self.up = BlockStep(up, activation)
@@ -184,18 +185,27 @@ class Residual(nnx.Module):
         self.branch.fold()
 
 
-def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> Residual:
+AnyBlock = Residual | AttentionBlock
+
+
+def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> AnyBlock:
     """Block `number` (from 1) of the tower."""
     pools = number in tower.pool_blocks
     # Each block adds to the stream: with this gain the size at the top does not depend on the number of blocks.
     gain = tower.blocks**-0.5
+    attention = tower.attention if tower.attention is not None and number in tower.attention.blocks else None
     if tower.kind == "nested":
         channels, mid = tower.channels, tower.mid_channels
         inside = tower.inner_blocks**-0.5
-        inner = [
-            Residual(_branch(tower, mid, pools and n == 0, inside, activation, rngs)) for n in range(tower.inner_blocks)
+        inner: list[AnyBlock] = [
+            Residual(_branch(tower, mid, pools and n == 0, inside, activation, rngs))
+            if attention is None
+            else AttentionBlock(attention, mid, inside, rngs)
+            for n in range(tower.inner_blocks)
         ]
         branch = NestedBlock(Conv(1, channels, mid, rngs), inner, Conv(1, mid, channels, rngs, gain=gain), activation)
+    elif attention is not None:
+        return AttentionBlock(attention, tower.channels, gain, rngs)
     else:
         branch = _branch(tower, tower.channels, pools, gain, activation, rngs)
     if tower.excite_ratio is None:

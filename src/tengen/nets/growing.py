@@ -94,7 +94,11 @@ def _unfit_tower(small: Tower, large: Tower) -> str:
         return "the groups of its convolutions have another width"
     if small.excite_ratio is not None and large.excite_ratio is None:
         return "it has squeeze-and-excitation"
-    for name in ("stem_side", "pass_units"):
+    if small.attention is not None or large.attention is not None:
+        same = ("attention", "blocks", "channels", "mid_channels", "pool_blocks")
+        if any(getattr(small, name) != getattr(large, name) for name in same):
+            return "a tower with attention grows into no other, only into one of the same widths"
+    for name in ("stem_side", "pass_units", "tip_norm"):
         one, other = getattr(small, name), getattr(large, name)
         if one != other:
             return f"its {name} is {one}, not {other}"
@@ -234,7 +238,7 @@ def _new_blocks(large: _GrowingNet, taken: set[int]) -> dict[str, np.ndarray]:
     assert isinstance(large.net, BoardNetwork)
     names: list[str] = []
     for number, block in enumerate(large.net.blocks):
-        if number not in taken:
+        if number not in taken and isinstance(block, Residual):
             names.append(_last(f"blocks.{number}", block))
             names += [f"blocks.{number}.excite.expand.kernel"] if block.excite is not None else []
     return {name: np.zeros_like(large.tensors[name]) for name in names}
@@ -257,7 +261,7 @@ def _new_excitations(
         for number, block in enumerate(small.blocks):
             at = renamed[f"blocks.{number}."].rstrip(".")
             after = large.net.blocks[int(at.split(".")[1])]
-            if block.excite is None and after.excite is not None:
+            if isinstance(block, Residual) and isinstance(after, Residual) and not block.excite and after.excite:
                 last, expand = _last(at, after), f"{at}.excite.expand.kernel"
                 more |= {last: 2 * found[last], expand: np.zeros_like(large.tensors[expand])}
     return more

@@ -16,7 +16,7 @@ from tengen.nets import fitting, gpu
 from tengen.nets.blocks import PoolBias, shaped
 from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.layers import Conv, Dense, activate
-from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over, without_statistics
+from tengen.nets.norms import AnyNorm, Norm, Nothing, RmsNorm, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.nets.specs import Activation, Spec, Tower
 
@@ -169,7 +169,9 @@ class Heads(nnx.Module):
     tip: AnyNorm
 
     def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs) -> None:
-        self.tip = Norm(tower.channels)
+        self.tip = (
+            Norm(tower.channels) if tower.tip_norm == "batch" else RmsNorm(tower.channels, tower.tip_norm, shifted=True)
+        )
         self.neck = Conv(1, tower.channels, 2 * tower.policy_channels + tower.value_channels, rngs)
         self.policy = PolicyHead(spec, tower, game, rngs)
         self.value = ValueHead(spec, tower, game, rngs)

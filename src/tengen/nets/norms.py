@@ -1,4 +1,6 @@
-"""Batch normalisation with running statistics, and what remains of it in a folded network."""
+"""Batch normalisation with running statistics, what remains of it in a folded network, and norms without statistics."""
+
+from typing import Literal
 
 import jax.numpy as jnp
 from flax import nnx
@@ -9,6 +11,7 @@ from tengen.nets.board import BoardMask, Trunk
 
 # As in KataGo.
 EPSILON = 1e-4
+RMS_EPSILON = 1e-6
 # The running statistics average over about the last hundred batches.
 _NEW_SHARE = 0.01
 
@@ -61,12 +64,32 @@ class Nothing(nnx.Module):
         return x
 
 
-AnyNorm = Norm | Affine | Nothing
+class RmsNorm(nnx.Module):
+    """Divides by the root of the mean square: over the channels of each point, or over all points of the board."""
+
+    def __init__(self, channels: int, per: Literal["point", "board"], shifted: bool) -> None:
+        self.scale = nnx.Param(jnp.ones(channels))
+        self.shift = nnx.data(nnx.Param(jnp.zeros(channels)) if shifted else None)
+        self.per = per
+
+    def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
+        del train
+        wide = x.astype(jnp.float32)
+        square = jnp.mean(jnp.square(wide), -1, keepdims=True)
+        if self.per == "board":
+            square = board.mean(square)[:, None, None]
+        normed = wide * lax.rsqrt(square + RMS_EPSILON) * self.scale[...]
+        return normed if self.shift is None else normed + self.shift[...]
+
+
+AnyNorm = Norm | Affine | Nothing | RmsNorm
 Affines = tuple[Float32[Array, " channels"], Float32[Array, " channels"]]
 
 
-def without_statistics(norm: AnyNorm) -> Affine:
+def without_statistics(norm: AnyNorm) -> Affine | RmsNorm:
     """A folded norm for which there is no layer to absorb it."""
+    if isinstance(norm, RmsNorm):
+        return norm
     assert isinstance(norm, Norm)
     return Affine(*norm.affine())
 

@@ -21,6 +21,22 @@ FILE_NAME = "model.safetensors"  # the file of a network, in its folder
 
 
 @dataclass(frozen=True)
+class TowerAttention:
+    """Attention between all points, and dense layers for each of them, in place of convolutions."""
+
+    blocks: tuple[int, ...] = setting(REQUIRED, "blocks with attention, counted from 1", low=1)
+    heads: int = setting(REQUIRED, "heads of the attention", low=1, high=1024)
+    kv_heads: int = setting(REQUIRED, "heads of keys and values, each for as many of the others", low=1, high=1024)
+    key_width: int = setting(REQUIRED, "width of a query and a key, for each head", low=1, high=4096)
+    value_width: int = setting(REQUIRED, "width of a value, for each head", low=1, high=4096)
+    turning: Literal["none", "fixed", "learned"] = setting(
+        REQUIRED, "rotary position embedding: how far keys and queries turn from point to point"
+    )
+    base: float = setting(REQUIRED, "base of the angles, unless they are learned", low=1, high=1e6)
+    dense_width: int = setting(REQUIRED, "hidden units of the dense layers", low=1, high=65536)
+
+
+@dataclass(frozen=True)
 class Tower:
     """Residual blocks on a board, and the width of their heads."""
 
@@ -40,9 +56,18 @@ class Tower:
     policy_channels: int = setting(REQUIRED, "channels of the policy head, regular and pooled each", low=1, high=4096)
     value_channels: int = setting(REQUIRED, "channels of the value head", low=1, high=4096)
     value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
-    stem_side: int = setting(REQUIRED, "side of the first convolution's kernel", low=1, high=19)
+    stem_side: int = setting(REQUIRED, "side of the first convolution's kernel", low=1, high=19, before=3)
     pass_units: int | None = setting(
-        REQUIRED, "hidden units between the pool and actions without a point, such as a pass (null: none)", low=1
+        REQUIRED,
+        "hidden units between the pool and actions without a point, such as a pass (null: none)",
+        low=1,
+        before=None,
+    )
+    attention: TowerAttention | None = setting(REQUIRED, "attention in place of convolutions (null: none)", before=None)
+    tip_norm: Literal["batch", "point", "board"] = setting(
+        REQUIRED,
+        "norm after the blocks: by the statistics of training, or by the channels of the point or the board",
+        before="batch",
     )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
@@ -61,6 +86,15 @@ class Tower:
             yield "stem_side", f"expected an odd number, got {self.stem_side}"
         if self.excite_ratio is not None and self.excite_ratio > self.channels:
             yield "excite_ratio", f"expected at most the {self.channels} channels, got {self.excite_ratio}"
+        if (attention := self.attention) is not None:
+            if not (set(attention.blocks) <= set(range(1, self.blocks + 1)) - set(self.pool_blocks)):
+                yield "attention", f"blocks: expected numbers from 1 to {self.blocks} of blocks that do not pool"
+            if attention.heads % attention.kv_heads:
+                yield "attention", f"kv_heads: expected a divisor of {attention.heads}, got {attention.kv_heads}"
+            if attention.turning != "none" and attention.key_width % 2:
+                yield "attention", f"key_width: expected an even number, got {attention.key_width}"
+            if self.excite_ratio is not None:
+                yield "excite_ratio", "expected null for a tower with attention"
 
 
 @dataclass(frozen=True)
@@ -235,7 +269,7 @@ def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a spec with what files of earlier versions do not say."""
     found = {**dict.fromkeys((*_SPECIAL, "options")), **data}
     if isinstance(found.get("tower"), Mapping):
-        found["tower"] = {"stem_side": 3, "pass_units": None, **found["tower"]}
+        found["tower"] = {**schema.before(Tower), **found["tower"]}
     return found
 
 

@@ -154,8 +154,16 @@ class Collector:
         moves, length = np.asarray(finished.action), np.asarray(finished.length)
         ends = [moves[np.arange(len(length)), np.maximum(length - ago, 0)] for ago in (1, 2)]
         cut = np.any([end != game.num_actions - 1 for end in ends], 0)
-        kept = (finished.number, finished.value, length, finished.opening, cut, finished.result, finished.extra["komi"])
-        courses = katago_writing.GameCourses(*map(np.asarray, kept))
+        courses = katago_writing.GameCourses(
+            number=np.asarray(finished.number),
+            value=np.asarray(finished.value),
+            score=None if finished.score is None else np.asarray(finished.score),
+            length=length,
+            opening=np.asarray(finished.opening),
+            cut=cut,
+            result=np.asarray(finished.result),
+            komi=np.asarray(finished.extra["komi"]),
+        )
         return katago_writing.arrays(finished.rows, courses, game.num_actions - 1, self.visits)
 
     def _write_records(self) -> None:

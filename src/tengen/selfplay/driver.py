@@ -66,7 +66,9 @@ class SelfplayDriver:
         heads, kind = self.config.net.heads, self.config.data.format
         if kind == "lc0":
             return lc0_writing.played_form(game, heads)
-        return katago_writing.played_form(game) if kind == "katago" else RowFormat.of(game, heads)
+        if kind == "katago":
+            return katago_writing.played_form(game, self.config.search.score_weight > 0)
+        return RowFormat.of(game, heads)
 
     def _lanes(self, board: LaneBoard) -> list[Lane]:
         """The lanes of one board size."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tengen.data.format.katago_writing import SCORE
 from tengen.data.format.rows import RowFormat, Rows, blank
 from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
@@ -35,6 +36,7 @@ class Finished(NamedTuple):
     result: Array  # Float32[G]: for player 0
     extra: dict[str, Array]  # [G, ...]: facts for the record, see Game.record_facts
     games_count: Array  # Int32
+    score: Array | None = None  # Float32[G, M]: `value` in points, if rows need it
 
     def room(self, rows: int, games: int) -> Array:
         """Bool: whether this many more rows and games fit."""
@@ -57,6 +59,7 @@ class FinishedGames(NamedTuple):
     result: Array
     extra: dict[str, Array]
     real: Array
+    score: Array | None = None
 
 
 def finish(
@@ -86,6 +89,7 @@ def finish(
         seed=history.seed,
         action=history.action,
         value=history.value,
+        score=history.score,
         length=history.ply,
         opening=history.opening,
         result=jax.vmap(game.returns)(last)[:, 0],
@@ -126,6 +130,7 @@ def empty(row_format: RowFormat, rows: int, games: int, moves: int, extra: dict[
         seed=jnp.zeros((games, 2), jnp.uint32),
         action=jnp.full((games, moves), -1, jnp.int16),
         value=jnp.zeros((games, moves), jnp.float16),
+        score=jnp.zeros((games, moves), jnp.float32) if SCORE in row_format.fields else None,
         length=jnp.zeros(games, jnp.int32),
         opening=jnp.zeros(games, jnp.int32),
         result=jnp.zeros(games, jnp.float32),
@@ -148,7 +153,7 @@ def add(finished: Finished, ended: FinishedGames) -> Finished:
     def at(place: Array) -> Any:
         return lambda table, new: table.at[place].set(new.astype(table.dtype), mode="drop")
 
-    names = ("number", "seed", "action", "value", "length", "opening", "result", "extra")
+    names = ("number", "seed", "action", "value", "score", "length", "opening", "result", "extra")
     tables = {name: jax.tree.map(at(game), getattr(finished, name), getattr(ended, name)) for name in names}
     return finished._replace(
         rows=jax.tree.map(at(row), finished.rows, ended.rows),

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tengen.data.format.katago_writing import FUTURES
+from tengen.data.format.katago_writing import FUTURES, SCORE
 from tengen.data.format.lc0_writing import FACTS, POLICY
 from tengen.data.format.rows import TARGET_WEIGHTS, RowFormat, Rows, pack_planes
 from tengen.games.core import Game, Observation
@@ -23,6 +23,7 @@ class History(NamedTuple):
     action: Array  # Int16[B, M]
     player: Array  # Int8[B, M]: who made it
     value: Array  # Float16[B, M]: the search's, for that player; 0 in the opening
+    score: Array | None  # Float32[B, M]: the same in points; None where rows do not need it
     surprise: Array  # Float16[B, M]: how far the search's policy is from the network's, see `SearchResult`
     full: Array  # Bool[B, M]: by a full search
     searched: Array  # Bool[B, M]: not in the opening
@@ -43,6 +44,7 @@ class Moment(NamedTuple):
     observation: Observation
     policy: Array
     facts: dict[str, Array]
+    score: Array | None = None
 
 
 def blank(row_format: RowFormat | None, games: int, moves: int) -> History:
@@ -59,6 +61,7 @@ def blank(row_format: RowFormat | None, games: int, moves: int) -> History:
         action=jnp.full(table, -1, jnp.int16),
         player=jnp.zeros(table, jnp.int8),
         value=jnp.zeros(table, jnp.float16),
+        score=jnp.zeros(table, jnp.float32) if row_format and SCORE in row_format.fields else None,
         surprise=jnp.zeros(table, jnp.float16),
         full=jnp.zeros(table, bool),
         searched=jnp.zeros(table, bool),
@@ -97,6 +100,7 @@ def remember(history: History, moment: Moment, which: Array) -> History:
         action=put(history.action, moment.action),
         player=put(history.player, moment.player),
         value=put(history.value, moment.value),
+        score=None if history.score is None or moment.score is None else put(history.score, moment.score),
         surprise=put(history.surprise, moment.surprise),
         full=put(history.full, moment.full),
         searched=put(history.searched, jnp.ones(games, bool)),
@@ -156,7 +160,7 @@ def make_rows(
     rows |= {name: jnp.ones((games, moves), jnp.float32) for name in TARGET_WEIGHTS if name in row_format.fields}
     if FUTURES.keys() & row_format.fields.keys():
         rows |= _futures(game, history, last, ply, sign)
-    rows |= history.facts | {POLICY: history.policy}
+    rows |= history.facts | {POLICY: history.policy, SCORE: history.score}
     wanted = [target for target in game.extra_targets if target.name in row_format.fields]
     targets = jax.vmap(game.final_targets)(last) if wanted else {}
     rows |= {target.name: target.seen_by(targets[target.name], history.player) for target in wanted}

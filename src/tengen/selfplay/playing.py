@@ -194,6 +194,7 @@ class Selfplay:
             action=action,
             player=player,
             value=result.value,
+            score=result.score,
             surprise=result.surprise,
             full=actor.full & ~theirs,  # their moves are not learned from
             observation=look.observation,

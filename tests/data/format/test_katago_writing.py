@@ -12,9 +12,9 @@ from tests.helpers.katago_files import FORM, SIZE, VISITS, check_turns, played_g
 from tests.oracles.katago_targets import KnownTurn
 
 
-@pytest.fixture(scope="module")
-def made() -> tuple[Rows, Rows, list[KnownTurn]]:
-    rows, courses, expected = rows_of(played_games(6))
+@pytest.fixture(scope="module", params=[True, False], ids=["with scores of the search", "without"])
+def made(request: pytest.FixtureRequest) -> tuple[Rows, Rows, list[KnownTurn]]:
+    rows, courses, expected = rows_of(played_games(6, scored=request.param))
     assert courses.cut.any()
     assert not courses.cut.all()
     assert 0 in courses.result.tolist() or len(set(courses.result.tolist())) > 1
@@ -37,7 +37,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, made: tuple[Rows, Rows, li
         assert {name: found[name].tolist() for name in found} == {name: arrays[name].tolist() for name in arrays}
     again, meta = read_chunk(path)
     assert (meta.rows, meta.games, meta.network) == (len(rows["ply"]), 6, "net")
-    unwritten = {"moves_left", "stones_in_8", "stones_in_32"}
+    unwritten = {"moves_left", "stones_in_8", "stones_in_32", katago_writing.SCORE}
     for name in set(FORM.fields) - unwritten:
         # Policies are whole numbers in the file, and chances are halves of values.
         np.testing.assert_allclose(again[name].astype(float), rows[name].astype(float), atol=5e-4, err_msg=name)

@@ -1,6 +1,9 @@
 """`tengen export --format katago` and `tengen import katago`, from file to file."""
 
+import dataclasses
+import itertools
 import os
+import shlex
 from pathlib import Path
 
 import jax
@@ -9,10 +12,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from tengen import games, nets
+from tengen import config, games, nets
 from tengen.commands import main
-from tengen.interop.katago import model_file
-from tengen.nets import saving
+from tengen.interop.katago import exchange, model_file
+from tengen.nets import growing, saving
 from tengen.nets.network import BoardNetwork
 from tests.oracles import katago_network as oracle
 
@@ -51,6 +54,30 @@ def test_out_in_and_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixtu
         outputs = saving.load(folder, game, dtype="float32")(seen.planes, seen.scalars)
         found.append((outputs.policy, jax.nn.softmax(outputs.value), outputs.score))
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-4), *found)
+
+
+def test_areas_that_a_network_expects_otherwise_are_told(tmp_path: Path) -> None:
+    model = dataclasses.replace(oracle.random_model(15), areas_by_suicide=True)
+    model_file.write(model, tmp_path / "net.bin")
+    again = model_file.read(tmp_path / "net.bin")
+    assert again.areas_by_suicide
+    for suicide in (True, False):
+        game = games.make("go", size=5, suicide=suicide, observation="katago")
+        assert ("as if suicide were allowed" in exchange.describe(again, game)) != suicide
+
+
+@pytest.mark.slow
+def test_the_command_for_going_on_has_the_architecture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for version, options in ((8, {}), (17, {"attention": "learned", "tip": "board"})):
+        model_file.write(oracle.random_model(version, **options), tmp_path / "net.bin")
+        assert main(["import", "katago", str(tmp_path / "net.bin"), str(tmp_path / "net"), "--size", "5"]) == 0
+        line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("go on:"))
+        words = shlex.split(line.removeprefix("go on:"))
+        assert words[:3] == ["tengen", "run", "go19"]
+        given = [value for word, value in itertools.pairwise(words) if word == "--set"]
+        loaded = config.load("go19", given)
+        assert growing.unfit(saving.read(tmp_path / "net").spec, loaded.net.architecture()) == ""
+        assert loaded.net.start_from == str(tmp_path / "net")
 
 
 def test_what_katago_does_not_know_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

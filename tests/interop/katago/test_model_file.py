@@ -19,6 +19,10 @@ KINDS: list[tuple[int, dict[str, Any]]] = [
     (11, {"activation": "silu"}),
     (14, {"nested": True, "activation": "mish"}),
     (15, {"activation": "mish"}),
+    (15, {"nested": True, "activation": "silu", "attention": "learned", "tip": "board"}),
+    (16, {"activation": "silu"}),
+    (17, {"activation": "silu", "attention": "fixed", "tip": "point"}),
+    (17, {"attention": "none"}),
 ]
 
 
@@ -95,8 +99,7 @@ def damaged(data: bytes, old: bytes, new: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (b"random-8\n8\n", b"random-8\n17\n", "attention are not supported"),
-        (b"random-8\n8\n", b"random-8\n18\n", "KataGo has no such version"),
+        (b"random-8\n8\n", b"random-8\n18\n", "version 18: it is newer than this Tengen knows"),
         (b"random-8\n8\n", b"random-8\n5\n", "too old"),
         (b"22\n19\n", b"18\n19\n", "another version of KataGo's inputs"),
         (b"ordinary_block", b"dilated_block", "dilated_block"),
@@ -115,14 +118,25 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, old: bytes, new: b
     assert str(error.value).startswith(f"{tmp_path / 'bad.bin'}: byte ")
 
 
-def test_norms_of_networks_with_attention_are_refused_by_name(tmp_path: Path) -> None:
-    model_file.write(random_model(15), tmp_path / "net.bin")
-    head, trunk, rest = (tmp_path / "net.bin").read_bytes().partition(b"\ntrunk\n")
-    sizes = rest.split(b"\n", 7)  # blocks and channels, six numbers, then the kind of norms
-    assert sizes[6] == b"0"
-    (tmp_path / "bad.bin").write_bytes(head + trunk + b"\n".join([*sizes[:6], b"1", sizes[7]]))
-    with pytest.raises(TengenError, match="norms of kind 1 in the trunk, as of networks with attention"):
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b"block2\n4\n2\n4\n3\n1\n", b"block2\n4\n3\n4\n3\n1\n", "4 heads cannot share 3 of keys and values"),
+        (b"block2\n4\n2\n4\n3\n1\n", b"block2\n4\n2\n5\n3\n1\n", "keys of an even width"),
+        (b"block2_base\n100.0\n", b"block2_base\n0\n", "base of the angles from 1 to 1,000,000, got 0"),
+        (b"block3\n8\n10\n1\n", b"block3\n8\n10\n0\n", "without a gate are not supported"),
+        (b"block3\n8\n10\n1\n", b"block3\n8\n11\n1\n", "block3_first: has 10 outputs, expected 11"),
+        (b"policy\n2\n0\n", b"policy\n3\n0\n", "expected 2 or 4 policies, got 3"),
+        (b"value\n0\n0\n0\n", b"value\n0\n1\n0\n", "a reserved number is not 0"),
+        (b"trunk\n4\n8\n8\n8\n8\n8\n1\n", b"trunk\n4\n8\n8\n8\n8\n8\n2\n", "a whole number from 0 to 1, got"),
+    ],
+)
+def test_what_is_wrong_with_attention_is_told(tmp_path: Path, old: bytes, new: bytes, message: str) -> None:
+    model_file.write(random_model(17, attention="fixed", tip="point"), tmp_path / "net.bin")
+    (tmp_path / "bad.bin").write_bytes(damaged((tmp_path / "net.bin").read_bytes(), old, new))
+    with pytest.raises(TengenError, match=message) as error:
         model_file.read(tmp_path / "bad.bin")
+    assert str(error.value).startswith(f"{tmp_path / 'bad.bin'}: byte ")
 
 
 def test_files_of_other_kinds(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from flax import nnx
 from tengen import games, nets
 from tengen.errors import TengenError
 from tengen.interop.katago import network
+from tengen.interop.katago.model import AttentionWeights
 from tests.interop.katago.test_model_file import KINDS
 from tests.oracles import katago_network as oracle
 
@@ -83,10 +84,11 @@ def test_networks_out(name: str, heads: tuple[nets.Head, ...], version: int) -> 
             np.testing.assert_allclose(found.ownership[n], expected["ownership"], rtol=1e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize(("version", "options"), [KINDS[0], KINDS[4]])
+@pytest.mark.parametrize(("version", "options"), [KINDS[0], KINDS[4], KINDS[5], KINDS[7]])
 def test_in_and_out_again(version: int, options: dict[str, Any]) -> None:
     model, game = oracle.random_model(version, **options), katago_game()
     again = network.to_katago(network.from_katago(model, game), game, "again")
+    assert again.version == (17 if "tip" in options else model.version)
     planes, scalars = inputs(5)
     for n in range(3):
         one, other = (oracle.evaluate(m, planes[n], scalars[n]) for m in (model, again))
@@ -116,6 +118,22 @@ def test_units_for_the_pass_that_katago_refuses() -> None:
     net = nnx.eval_shape(lambda: nets.build(odd, game, nnx.Rngs(0)))
     with pytest.raises(TengenError, match="mine: KataGo wants as many pass_units as policy_channels"):
         network.to_katago(net, game, "mine")
+
+
+def test_blocks_that_tengen_does_not_have() -> None:
+    model = oracle.random_model(17, attention="fixed")
+    attention, dense = model.blocks[2:]
+    assert isinstance(attention, AttentionWeights)
+    again = replace(attention, turns=50.0), dense
+    other = replace(attention, norm=replace(attention.norm, epsilon=1e-3)), dense
+    for blocks, message in (
+        ((attention,), "attention is not followed by one of dense layers"),
+        ((dense,), "dense layers does not follow one of attention"),
+        ((attention, dense, *again), "different position embeddings"),
+        (other, "a norm has the epsilon 0.001, expected 1e-06"),
+    ):
+        with pytest.raises(TengenError, match=message):
+            network.from_katago(replace(model, blocks=(*model.blocks[:2], *blocks)), katago_game())
 
 
 def test_networks_that_tengen_cannot_compute() -> None:

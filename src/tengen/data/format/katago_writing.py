@@ -1,7 +1,7 @@
 """Rows of Tengen's self-play as files for KataGo's trainer: the arrays of format/katago.py, written in format 3.
 
 What Tengen's search does not know is left out as KataGo leaves it out, with a weight of 0: the lead, and the values of
-single moves. Its search estimates no scores either; the averages over later turns use the final score in their place.
+single moves. A search without points estimates no scores; averages then have the final score in their place.
 """
 
 import hashlib
@@ -20,6 +20,8 @@ from tengen.games.core import Game
 
 FUTURES = {"stones_in_8": 8, "stones_in_32": 32}
 """Fields of rows that KataGo's files need besides: the stones on the board that many turns later."""
+SCORE = "search_score"
+"""And the score that the search expects, if it knows one: Float32[N], for the player to move."""
 _POLICY_UNITS = 30_000  # of a probability of 1
 _HEADER = 256  # bytes of an array's header in KataGo's files
 # How much of the average is this turn's value: the average then reaches far, less far, and a few turns ahead.
@@ -31,6 +33,7 @@ class GameCourses(NamedTuple):
 
     number: np.ndarray  # UInt32[G, 2]
     value: np.ndarray  # [G, M]: of the search before each move, for the player who made it
+    score: np.ndarray | None  # [G, M]: the same in points; None if the search knows none
     length: np.ndarray  # Int[G]: moves
     opening: np.ndarray  # Int[G]: how many of them were drawn at random
     cut: np.ndarray  # Bool[G]: ended by the limit of moves
@@ -38,10 +41,10 @@ class GameCourses(NamedTuple):
     komi: np.ndarray  # Float32[G]
 
 
-def played_form(game: Game) -> RowFormat:
-    """The fields that rows of self-play need to be written for KataGo."""
-    futures = tuple(f"{name}:point:int8" for name in FUTURES)
-    return RowFormat(game.planes_shape, game.num_scalars, game.num_actions, (*EXTRAS, WEIGHTS, *futures))
+def played_form(game: Game, scored: bool) -> RowFormat:
+    """The fields that rows of self-play need to be written for KataGo; `scored`: its search knows scores."""
+    more = (*(f"{name}:point:int8" for name in FUTURES), *([f"{SCORE}:number:float32"] if scored else []))
+    return RowFormat(game.planes_shape, game.num_scalars, game.num_actions, (*EXTRAS, WEIGHTS, *more))
 
 
 def arrays(rows: Mapping[str, np.ndarray], games: GameCourses, area: int, visits: tuple[int, int]) -> Rows:
@@ -121,12 +124,16 @@ def _targets(
     """Float32[N, 80]: globalTargetsNC."""
     sign = np.where(ply % 2 == 0, 1.0, -1.0)  # Black, whose values the courses have, moves first
     found = np.zeros((len(ply), katago.TARGETS), np.float64)
-    later = _course(games, area)
-    for place, value in enumerate((games.result[which], *(table[which, ply] for table in later.averages))):
+    points = np.zeros(len(games.length))  # of each game at its end, for Black
+    points[which] = rows["score"] * sign
+    later = _course(games, points, area)
+    for place, value in enumerate((games.result[which], *(table[which, ply] for table in later.values))):
         value = value * sign
         found[:, 4 * place] = (1 + value) / 2
         found[:, 4 * place + 1] = (1 - value) / 2
         found[:, 4 * place + 3] = rows["score"]
+    for place, table in enumerate(later.scores, 1):
+        found[:, 4 * place + 3] = table[which, ply] * sign
     found[:, 20] = rows["score"]
     found[:, 22] = later.variance[which, ply]
     found[:, 25], found[:, 26], found[:, 28] = rows["weight"], rows["policy_weight"], rows["opponent_weight"]
@@ -147,29 +154,38 @@ def _targets(
 class _Course(NamedTuple):
     """What follows each turn of each game; [G, M]."""
 
-    averages: list[np.ndarray]  # three averages of values over later turns, and this turn's value, for Black
+    values: list[np.ndarray]  # three averages of values over later turns, and this turn's value, for Black
+    scores: list[np.ndarray]  # the same of scores; empty if the search knows none
     variance: np.ndarray  # sum over later turns of the turns until then times the squared change of the value
 
 
-def _course(games: GameCourses, area: int) -> _Course:
-    count, moves = games.value.shape
-    value = games.value.astype(np.float64) * np.where(np.arange(moves) % 2 == 0, 1, -1)
+def _course(games: GameCourses, points: np.ndarray, area: int) -> _Course:
+    moves = games.value.shape[1]
+    black = np.where(np.arange(moves) % 2 == 0, 1, -1)
+    value = games.value.astype(np.float64) * black
     result = games.result.astype(np.float64)
-    averages = [np.zeros((count, moves)) for _ in _NOW]
-    variance = np.zeros((count, moves))
-    following = [result.copy() for _ in _NOW]
-    next_value, changes, total = result.copy(), np.zeros(count), np.zeros(count)
+    scores = [] if games.score is None else _averages(games.score * black, points, games.length, area)
+    variance = np.zeros(value.shape)
+    next_value, changes, total = result.copy(), np.zeros(len(result)), np.zeros(len(result))
     for ply in reversed(range(int(games.length.max(initial=0)))):
         inside = ply < games.length
-        for average, after, now in zip(averages, following, _NOW, strict=True):
-            share = 1 / (1 + area * now)
-            after[:] = np.where(inside, share * value[:, ply] + (1 - share) * after, after)
-            average[:, ply] = after
         changes += np.where(inside, (next_value - value[:, ply]) ** 2, 0)
         total += np.where(inside, changes, 0)
         variance[:, ply] = total
         next_value = np.where(inside, value[:, ply], next_value)
-    return _Course([*averages, value], variance)
+    return _Course(_averages(value, result, games.length, area), scores, variance)
+
+
+def _averages(said: np.ndarray, end: np.ndarray, length: np.ndarray, area: int) -> list[np.ndarray]:
+    """[G, M] each: averages of what the searches of this and later turns said, and of the end; and what was `said`."""
+    found = []
+    for now in _NOW:
+        share, after, average = 1 / (1 + area * now), end.astype(np.float64), np.zeros(said.shape)
+        for ply in reversed(range(int(length.max(initial=0)))):
+            after = np.where(ply < length, share * said[:, ply] + (1 - share) * after, after)
+            average[:, ply] = after
+        found.append(average)
+    return [*found, said]
 
 
 def _hashes(numbers: np.ndarray) -> np.ndarray:

@@ -80,6 +80,12 @@ def _draws(net: Network, game: Game) -> str:
 
 def describe(model: KataGoModel, game: Game) -> str:
     """The imported network in one line."""
-    channels = len(model.tip_norm.mean)
     rules = ", ".join(f"{key} {value}" for key, value in asdict(game.options).items() if key in ("size", "komi", "ko"))
-    return f"{model.name}: version {model.version}, {len(model.blocks)} blocks of {channels} channels, for go ({rules})"
+    blocks = f"{len(model.blocks)} blocks of {model.channels} channels"
+    found = f"{model.name}: version {model.version}, {blocks}, for go ({rules})"
+    if model.areas_by_suicide and not game.options.suicide:
+        found += (
+            "\nnote: it expects pass-alive areas as if suicide were allowed; Tengen computes them by the rules of the "
+            "game, which rarely differs"
+        )
+    return found

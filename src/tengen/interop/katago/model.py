@@ -58,12 +58,47 @@ class NestedBottleneck:
     blocks: "tuple[AnyBlock, ...]"
 
 
-AnyBlock = OrdinaryBlock | PoolBlock | NestedBottleneck
+@dataclass(frozen=True)
+class RmsNormWeights:
+    """A norm by the root of the mean square: over the channels of each point, or of the whole board."""
+
+    scale: np.ndarray  # Float32[channels]
+    bias: np.ndarray | None  # likewise; those inside blocks have none
+    epsilon: float
+    of_board: bool = False
+
+
+@dataclass(frozen=True)
+class AttentionWeights:
+    """A block that lets all points look at each other. Matrices are Float32[inputs, outputs]."""
+
+    norm: RmsNormWeights
+    query: np.ndarray  # [channels, heads * key width]
+    key: np.ndarray  # [channels, kv_heads * key width]
+    value: np.ndarray  # [channels, kv_heads * value width]
+    out: np.ndarray  # [heads * value width, channels]
+    heads: int
+    kv_heads: int
+    turns: np.ndarray | float | None
+    """Rotary position embedding: learned, Float32[kv_heads, key width / 2, 2] by row and column; its base; or none."""
+
+
+@dataclass(frozen=True)
+class GatedWeights:
+    """A block of dense layers for each point: (silu(x @ first) * (x @ gate)) @ last."""
+
+    norm: RmsNormWeights
+    first: np.ndarray
+    gate: np.ndarray
+    last: np.ndarray
+
+
+AnyBlock = OrdinaryBlock | PoolBlock | NestedBottleneck | AttentionWeights | GatedWeights
 
 
 @dataclass(frozen=True)
 class PolicyWeights:
-    """The policy head. Channel 0 of the last layers is the policy; version 12 and later have more."""
+    """The policy head. Channel 0 of the last layers is the policy; version 12 and later have more, 2 or 4."""
 
     regular: ConvWeights
     pooled: ConvWeights
@@ -99,8 +134,14 @@ class KataGoModel:
     stem: ConvWeights  # of the 22 planes
     stem_globals: np.ndarray  # Float32[19, channels]
     blocks: tuple[AnyBlock, ...]
-    tip_norm: NormWeights
+    tip_norm: NormWeights | RmsNormWeights
     tip_activation: str
     policy: PolicyWeights
     value: ValueWeights
     multipliers: tuple[float, ...] = field(default=MULTIPLIERS)
+    areas_by_suicide: bool = False  # whether it expects pass-alive areas as if suicide were always allowed
+
+    @property
+    def channels(self) -> int:
+        """The channels between the blocks."""
+        return self.stem.kernel.shape[3]

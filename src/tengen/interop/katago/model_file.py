@@ -1,12 +1,11 @@
 """KataGo's network files (`.bin.gz`): reading and writing, as plain data.
 
 A file is one stream of tokens separated by white space. A block of numbers is `@BIN@` and then float32 in
-little-endian order; in a text file (`.txt`) the numbers are written out. Versions 8 to 15 are supported.
+little-endian order; in a text file (`.txt`) the numbers are written out. Versions 8 to 17 are supported.
 """
 
 import gzip
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,24 +16,27 @@ from tengen.interop import packed
 from tengen.interop.katago.model import (
     MULTIPLIERS,
     AnyBlock,
+    AttentionWeights,
     ConvWeights,
+    GatedWeights,
     KataGoModel,
     NestedBottleneck,
     NormWeights,
     OrdinaryBlock,
     PolicyWeights,
     PoolBlock,
+    RmsNormWeights,
     ValueWeights,
 )
+from tengen.interop.katago.model_writer import GLOBALS, MARK, PLANES, ModelWriter
 from tengen.schema import quote
 
-VERSIONS = range(8, 16)
-_NEWEST = 17  # of KataGo's versions; the last two have attention
-PLANES, GLOBALS = 22, 19
-_MARK = b"@BIN@"
+VERSIONS = range(8, 18)
 _MOST_NUMBERS = 2**28  # of one layer
 _LONGEST_TOKEN = 1000
 _DEEPEST = 8  # blocks in blocks; KataGo's networks have one or two levels
+_BLOCKS = ("ordinary_block", "gpool_block", "nested_bottleneck_block", "transformer_attention_block",
+           "transformer_ffn_block")  # fmt: skip
 _ACTIVATIONS = {"ACTIVATION_IDENTITY": "identity", "ACTIVATION_RELU": "relu", "ACTIVATION_MISH": "mish",
                 "ACTIVATION_SILU": "silu"}  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,96}")
@@ -52,42 +54,41 @@ class _Reader:
     def __init__(self, path: Path, data: bytes) -> None:
         self._path, self._data, self._at = path, data, 0
         self._version = 0
-        self._is_text = _MARK not in data[: 1 << 16]
+        self._is_text = MARK not in data[: 1 << 16]
 
     def model(self) -> KataGoModel:
         name = self._token("the network's name")
         self._version = version = self._number("the version")
         if version not in VERSIONS:
-            newer = "networks with attention are not supported" if version <= _NEWEST else "KataGo has no such version"
-            what = newer if version > VERSIONS[-1] else "it is too old"
+            what = "it is newer than this Tengen knows" if version > VERSIONS[-1] else "it is too old"
             raise self._error(f"version {version}: {what}, expected a version from {VERSIONS[0]} to {VERSIONS[-1]}")
         for expected, what in ((PLANES, "planes"), (GLOBALS, "global inputs")):
             if (found := self._number(what)) != expected:
                 raise self._error(f"expected {expected} {what}, got {found}: another version of KataGo's inputs")
-        multipliers = MULTIPLIERS
+        multipliers, areas_by_suicide = MULTIPLIERS, False
         if version >= 13:
             multipliers = tuple(self._real("a multiplier") for _ in MULTIPLIERS)
         if version >= 15:
             if self._number("the version of the metadata encoder"):
                 raise self._error("networks with metadata inputs, as of human play, are not supported")
-            self._zeros(7, ignored=1)
+            areas_by_suicide = bool(self._number("how pass-alive areas are computed", 0, 1))
+            self._zeros(6)
         self._token("the trunk's name")
         count, channels = self._number("the number of blocks", 1, 1000), self._number("the trunk's channels", 1, 65536)
         for _ in range(4):
             self._number("channels")
+        by_square = 0
         if version >= 15:
-            if kind := self._number("the kind of the trunk's norms"):
-                raise self._error(
-                    f"norms of kind {kind} in the trunk, as of networks with attention, are not supported"
-                )
+            by_square = self._number("the kind of the trunk's norms", 0, 1)
             self._zeros(5)
         stem, from_globals = self._conv(PLANES, channels), self._matrix(GLOBALS, channels)
         blocks = tuple(self._block(channels) for _ in range(count))
-        tip, tip_activation = self._norm(channels), self._activation()
+        tip, tip_activation = self._square_norm(channels) if by_square else self._norm(channels), self._activation()
         policy, value = self._policy(channels), self._value(channels)
         if self._data[self._at :].strip():
             raise self._error("the network is complete here, but the file goes on")
-        return KataGoModel(name, version, stem, from_globals, blocks, tip, tip_activation, policy, value, multipliers)
+        layers = stem, from_globals, blocks, tip, tip_activation, policy, value
+        return KataGoModel(name, version, *layers, multipliers, areas_by_suicide)
 
     def _block(self, channels: int, depth: int = 0) -> AnyBlock:
         kind = self._token("the kind of a block")
@@ -107,10 +108,11 @@ class _Reader:
             blocks = tuple(self._block(inside, depth + 1) for _ in range(count))
             up = self._step(inside, channels)
             return NestedBottleneck((down[0], up[0]), (down[2], up[2]), (down[1], up[1]), blocks)
-        raise self._error(
-            f"a block of the kind {quote(kind)} is not supported, expected ordinary_block, gpool_block or "
-            "nested_bottleneck_block"
-        )
+        if kind == "transformer_attention_block":
+            return self._attention(channels)
+        if kind == "transformer_ffn_block":
+            return self._gated(channels)
+        raise self._error(f"a block of the kind {quote(kind)} is not supported, expected one of {', '.join(_BLOCKS)}")
 
     def _step(self, inputs: int, outputs: int | None = None) -> tuple[NormWeights, str, ConvWeights]:
         return self._norm(inputs), self._activation(), self._conv(inputs, outputs)
@@ -126,14 +128,50 @@ class _Reader:
         kinds = (before, of_pool, between)
         return PoolBlock(norm, regular, pooled, pooled_norm, to_bias, second_norm, second, kinds)
 
+    def _attention(self, channels: int) -> AttentionWeights:
+        heads, kv_heads = (self._number(what, 1, 1024) for what in ("the heads", "the heads of keys and values"))
+        key, value = (self._number(f"the width of a {what}", 1, 4096) for what in ("key", "value"))
+        turns, learned = (self._number("a flag of the attention", 0, 1) for _ in range(2))
+        if heads % kv_heads:
+            raise self._error(f"{heads} heads cannot share {kv_heads} of keys and values")
+        if turns and key % 2:
+            raise self._error(f"expected keys of an even width, which are turned by their place, got {key}")
+        norm = self._point_norm(channels)
+        query, keys = self._matrix(channels, heads * key), self._matrix(channels, kv_heads * key)
+        values, out = self._matrix(channels, kv_heads * value), self._matrix(heads * value, channels)
+        place: np.ndarray | float | None = None
+        if turns and learned:
+            name, shape = self._token("a name"), (kv_heads, key // 2, 2)
+            if (found := tuple(self._number(f"the shape of {name}") for _ in range(3))) != shape:
+                raise self._error(f"{name}: has the shape {found}, expected {shape}")
+            place = self._numbers(name, *shape)
+        elif turns:
+            place = self._real(f"{self._token('a name')}, the base of the angles")
+            if not 1 <= place <= 1e6:
+                raise self._error(f"expected a base of the angles from 1 to 1,000,000, got {place:g}")
+        return AttentionWeights(norm, query, keys, values, out, heads, kv_heads, place)
+
+    def _gated(self, channels: int) -> GatedWeights:
+        self._check_inputs("dense layers", self._number("the channels of dense layers", 1, 65536), channels)
+        width = self._number("their hidden units", 1, 65536)
+        if not self._number("whether they have a gate", 0, 1):
+            raise self._error("dense layers without a gate are not supported, nor by KataGo itself")
+        norm, first = self._point_norm(channels), self._matrix(channels, width)
+        return GatedWeights(norm, first, self._matrix(channels, width), self._matrix(width, channels))
+
     def _policy(self, channels: int) -> PolicyWeights:
         self._token("the policy head's name")
+        outputs = 4 if self._version == 16 else 2 if self._version >= 12 else 1
+        if self._version >= 17:
+            outputs = self._number("the number of policies", 2, 4)
+            if outputs == 3:
+                raise self._error("expected 2 or 4 policies, got 3")
+            self._zeros(3)
         regular, pooled = self._conv(channels), self._conv(channels)
         kept, summed = regular.kernel.shape[3], pooled.kernel.shape[3]
         pooled_norm, of_pool = self._norm(summed), self._activation()
         to_bias = self._matrix(3 * summed, kept)
         norm, last = self._norm(kept), self._activation()
-        outputs = 2 if self._version >= 12 else 1
         points = self._conv(kept, outputs)
         kinds: tuple[str, ...] = (of_pool, last)
         if self._version < 15:
@@ -148,6 +186,7 @@ class _Reader:
 
     def _value(self, channels: int) -> ValueWeights:
         self._token("the value head's name")
+        self._zeros(3 if self._version >= 17 else 0)
         conv = self._conv(channels)
         width = conv.kernel.shape[3]
         norm, first = self._norm(width), self._activation()
@@ -184,9 +223,7 @@ class _Reader:
         return self._numbers(name, size)
 
     def _norm(self, channels: int) -> NormWeights:
-        name = self._token("a norm's name")
-        self._check_inputs(name, self._number(f"the channels of {name}", 1, 65536), channels)
-        epsilon = self._real(f"epsilon of {name}")
+        name, epsilon = self._head_of_norm(channels)
         has_scale, has_bias = (self._number(f"a flag of {name}", 0, 1) for _ in range(2))
         mean, variance = self._numbers(name, channels), self._numbers(name, channels)
         if (variance + np.float64(epsilon) <= 0).any():
@@ -194,6 +231,22 @@ class _Reader:
         scale = self._numbers(name, channels) if has_scale else np.ones(channels, np.float32)
         bias = self._numbers(name, channels) if has_bias else np.zeros(channels, np.float32)
         return NormWeights(mean, variance, scale, bias, epsilon)
+
+    def _point_norm(self, channels: int) -> RmsNormWeights:
+        name, epsilon = self._head_of_norm(channels)
+        return RmsNormWeights(self._numbers(name, channels), None, epsilon)
+
+    def _square_norm(self, channels: int) -> RmsNormWeights:
+        name, epsilon = self._head_of_norm(channels)
+        of_board = self._number(f"a flag of {name}", 0, 1)
+        self._zeros(1)
+        return RmsNormWeights(self._numbers(name, channels), self._numbers(name, channels), epsilon, bool(of_board))
+
+    def _head_of_norm(self, channels: int) -> tuple[str, float]:
+        """The name and the epsilon."""
+        name = self._token("a norm's name")
+        self._check_inputs(name, self._number(f"the channels of {name}", 1, 65536), channels)
+        return name, self._real(f"epsilon of {name}")
 
     def _activation(self) -> str:
         name = self._token("an activation's name")
@@ -212,9 +265,9 @@ class _Reader:
         if expected is not None and found != expected:
             raise self._error(f"{name}: has {found} outputs, expected {expected}")
 
-    def _zeros(self, count: int, ignored: int = 0) -> None:
-        for index in range(count):
-            if self._number("a reserved number") and index >= ignored:
+    def _zeros(self, count: int) -> None:
+        for _ in range(count):
+            if self._number("a reserved number"):
                 raise self._error("a reserved number is not 0: the file uses a feature that is not supported")
 
     def _token(self, what: str) -> str:
@@ -247,10 +300,10 @@ class _Reader:
         if self._is_text:
             found = np.array([self._real(name) for _ in range(count)], np.float32)
         else:
-            start = self._data.find(_MARK, self._at, self._at + 100)
+            start = self._data.find(MARK, self._at, self._at + 100)
             if start < 0:
-                raise self._error(f"{name}: expected the mark {_MARK.decode()} before its numbers")
-            start += len(_MARK)
+                raise self._error(f"{name}: expected the mark {MARK.decode()} before its numbers")
+            start += len(MARK)
             if start + 4 * count > len(self._data):
                 raise self._error(f"{name}: the file ends before its {count:,} numbers do")
             found = np.frombuffer(self._data, "<f4", count, start).astype(np.float32)
@@ -268,115 +321,6 @@ def write(model: KataGoModel, path: Path | str) -> None:
     path = Path(path)
     if not _NAME.fullmatch(model.name):
         raise TengenError(f"{quote(model.name)}: KataGo takes names of 1 to 96 letters, digits, - and _")
-    data = _Writer(model).data
+    data = ModelWriter(model).data
     # Without a time of writing, the same network gives the same bytes.
     files.write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
-
-
-class _Writer:
-    """Collects the tokens of a network in `data`."""
-
-    def __init__(self, model: KataGoModel) -> None:
-        self._version = model.version
-        self._pieces: list[bytes] = []
-        self._add(model.name, model.version, PLANES, GLOBALS)
-        if model.version >= 13:
-            self._add(*model.multipliers)
-        if model.version >= 15:
-            self._add(*[0] * 8)
-        channels = len(model.tip_norm.mean)
-        self._add("trunk", len(model.blocks), *[channels] * 5)
-        if model.version >= 15:
-            self._add(*[0] * 6)
-        self._conv("stem", model.stem)
-        self._matrix("stem_globals", model.stem_globals)
-        for number, block in enumerate(model.blocks):
-            self._block(f"block{number}", block)
-        self._norm("tip", model.tip_norm, model.tip_activation)
-        self._policy(model.policy)
-        self._value(model.value)
-
-    @property
-    def data(self) -> bytes:
-        return b"".join(self._pieces)
-
-    def _add(self, *tokens: object) -> None:
-        self._pieces.extend(f"{token}\n".encode() for token in tokens)
-
-    def _numbers(self, values: np.ndarray) -> None:
-        self._pieces.extend((_MARK, np.ascontiguousarray(values, "<f4").tobytes(), b"\n"))
-
-    def _conv(self, name: str, conv: ConvWeights) -> None:
-        self._add(name, *conv.kernel.shape, 1, 1)
-        self._numbers(conv.kernel)
-
-    def _matrix(self, name: str, weights: np.ndarray) -> None:
-        self._add(name, *weights.shape)
-        self._numbers(weights)
-
-    def _norm(self, name: str, norm: NormWeights, activation: str) -> None:
-        """A norm and the activation after it."""
-        self._add(f"{name}_norm", len(norm.mean), norm.epsilon, 1, 1)
-        for values in (norm.mean, norm.variance, norm.scale, norm.bias):
-            self._numbers(values)
-        self._activation(name, activation)
-
-    def _activation(self, name: str, activation: str) -> None:
-        self._add(f"{name}_activation", *([f"ACTIVATION_{activation.upper()}"] if self._version >= 11 else []))
-
-    def _block(self, name: str, block: AnyBlock) -> None:
-        if isinstance(block, OrdinaryBlock):
-            self._add("ordinary_block", name)
-            self._steps(name, block, (0, 1))
-        elif isinstance(block, PoolBlock):
-            self._add("gpool_block", name)
-            self._norm(f"{name}_first", block.norm, block.activations[0])
-            self._conv(f"{name}_regular", block.regular)
-            self._conv(f"{name}_pooled", block.pooled)
-            self._norm(f"{name}_pooled", block.pooled_norm, block.activations[1])
-            self._matrix(f"{name}_bias", block.to_bias)
-            self._norm(f"{name}_second", block.second_norm, block.activations[2])
-            self._conv(f"{name}_second", block.second)
-        else:
-            self._add("nested_bottleneck_block", name, len(block.blocks))
-            self._steps(name, block, (0,))
-            for number, inner in enumerate(block.blocks):
-                self._block(f"{name}_{number}", inner)
-            self._steps(name, block, (1,))
-
-    def _steps(self, name: str, block: OrdinaryBlock | NestedBottleneck, which: Sequence[int]) -> None:
-        for number in which:
-            self._norm(f"{name}_{number}", block.norms[number], block.activations[number])
-            self._conv(f"{name}_{number}", block.convs[number])
-
-    def _policy(self, head: PolicyWeights) -> None:
-        self._add("policy")
-        self._conv("policy_regular", head.regular)
-        self._conv("policy_pooled", head.pooled)
-        self._norm("policy_pooled", head.pooled_norm, head.activations[0])
-        self._matrix("policy_bias", head.to_bias)
-        self._norm("policy", head.norm, head.activations[1])
-        self._conv("policy_points", head.points)
-        if len(head.passes) == 1:
-            self._matrix("policy_pass", head.passes[0])
-            return
-        first, bias, second = head.passes
-        self._matrix("policy_pass_hidden", first)
-        self._bias("policy_pass_hidden_bias", bias)
-        self._activation("policy_pass", head.activations[2])
-        self._matrix("policy_pass", second)
-
-    def _value(self, head: ValueWeights) -> None:
-        self._add("value")
-        self._conv("value_conv", head.conv)
-        self._norm("value", head.norm, head.activations[0])
-        for name, (weights, bias) in (("hidden", head.hidden), ("value", head.value), ("score", head.score)):
-            self._matrix(f"{name}", weights)
-            self._bias(f"{name}_bias", bias)
-            if name == "hidden":
-                self._activation("hidden", head.activations[1])
-        self._conv("ownership", head.ownership)
-
-    def _bias(self, name: str, values: np.ndarray) -> None:
-        self._add(name, len(values))
-        self._numbers(values)

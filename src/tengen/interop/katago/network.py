@@ -4,31 +4,38 @@ Both programs compute the same blocks and heads, so only names and order of the 
 has some of KataGo's planes and global inputs; a network that learned with it ignores the others.
 """
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from flax import nnx
 
 from tengen.errors import TengenError
 from tengen.games.core import Game
-from tengen.interop.katago import model_file
+from tengen.interop.katago import attention
+from tengen.interop.katago.attention import Pair
 from tengen.interop.katago.model import (
     AnyBlock,
+    AttentionWeights,
     ConvWeights,
+    GatedWeights,
     KataGoModel,
     NestedBottleneck,
     NormWeights,
     OrdinaryBlock,
     PolicyWeights,
     PoolBlock,
+    RmsNormWeights,
     ValueWeights,
 )
-from tengen.nets.blocks import BlockChain, BlockStep, NestedBlock, PoolChain, Residual
+from tengen.interop.katago.model_writer import GLOBALS, PLANES
+from tengen.nets import blocks
+from tengen.nets.attention import AttentionBlock
+from tengen.nets.blocks import BlockChain, BlockStep, NestedBlock, PoolChain
 from tengen.nets.building import build
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Dense
 from tengen.nets.network import BoardNetwork, Network
-from tengen.nets.norms import EPSILON, AnyNorm, Norm
+from tengen.nets.norms import EPSILON, AnyNorm, Norm, RmsNorm
 from tengen.nets.specs import Dtype, Spec
 
 _OUR_PLANES = (*range(7), *range(9, 14))  # KataGo's numbers of the planes that Tengen's own observation has
@@ -47,11 +54,12 @@ def to_katago(net: Network, game: Game, name: str) -> KataGoModel:
     spec = net.spec
     assert spec.tower is not None
     activation = spec.activation
-    version = 15 if spec.tower.pass_units is not None else 8 if activation == "relu" else 11
+    new = spec.tower.attention is not None or spec.tower.tip_norm != "batch"
+    version = 17 if new else 15 if spec.tower.pass_units is not None else 8 if activation == "relu" else 11
     planes, scalars = _numbers(net.stem.conv.kernel), _numbers(_there(net.stem.scalars).kernel)
-    kernel = np.zeros((*planes.shape[:2], model_file.PLANES, planes.shape[3]), np.float32)
+    kernel = np.zeros((*planes.shape[:2], PLANES, planes.shape[3]), np.float32)
     kernel[:, :, _known(planes.shape[2], _OUR_PLANES)] = planes
-    from_globals = np.zeros((model_file.GLOBALS, scalars.shape[1]), np.float32)
+    from_globals = np.zeros((GLOBALS, scalars.shape[1]), np.float32)
     from_globals[_known(scalars.shape[0], _OUR_GLOBALS)] = scalars
     heads = net.heads
     return KataGoModel(
@@ -59,8 +67,8 @@ def to_katago(net: Network, game: Game, name: str) -> KataGoModel:
         version=version,
         stem=ConvWeights(kernel),
         stem_globals=from_globals,
-        blocks=tuple(_block_to(block, activation) for block in net.blocks),
-        tip_norm=_norm_to(heads.tip),
+        blocks=tuple(one for block in net.blocks for one in _blocks_to(block, activation)),
+        tip_norm=attention.norm_to(heads.tip) if isinstance(heads.tip, RmsNorm) else _norm_to(heads.tip),
         tip_activation=activation,
         policy=_policy_to(heads, activation, outputs=2 if version >= 12 else 1),
         value=_value_to(heads, activation, scores=4 if version == 8 else 6),
@@ -70,16 +78,19 @@ def to_katago(net: Network, game: Game, name: str) -> KataGoModel:
 def from_katago(model: KataGoModel, game: Game, dtype: Dtype = "float32") -> BoardNetwork:
     """KataGo's network as Tengen's, for Go with `observation: katago`. Raises TengenError if that is impossible."""
     spec = _spec(model)
-    if game.name != "go" or game.planes_shape[2] != model_file.PLANES:
+    if game.name != "go" or game.planes_shape[2] != PLANES:
         raise TengenError(f"{model.name}: a network of KataGo plays Go with observation: katago")
     net = build(spec, game, nnx.Rngs(0), dtype=dtype)
     assert isinstance(net, BoardNetwork)
     _set(net.stem.conv.kernel, model.stem.kernel)
     _set(_there(net.stem.scalars).kernel, model.stem_globals)
-    for block, weights in zip(net.blocks, model.blocks, strict=True):
+    for block, weights in zip(net.blocks, attention.paired(model.blocks), strict=True):
         _block_from(block, weights)
     heads, policy, value = net.heads, model.policy, model.value
-    _norm_from(heads.tip, model.tip_norm)
+    if isinstance(model.tip_norm, RmsNormWeights):
+        attention.norm_from(heads.tip, model.tip_norm, _set)
+    else:
+        _norm_from(heads.tip, model.tip_norm)
     _set(heads.neck.kernel, np.concatenate([conv.kernel for conv in (policy.regular, policy.pooled, value.conv)], 3))
     _norm_from(heads.policy.pool.pooled_norm, policy.pooled_norm)
     _norm_from(heads.policy.pool.norm, policy.norm)
@@ -113,19 +124,24 @@ def _not_for_katago(net: Network, game: Game) -> str:
         return "KataGo has no grouped convolutions (-xt)"
     if tower.excite_ratio is not None:
         return "KataGo has no squeeze-and-excitation (-se)"
+    if tower.pass_units is None and (tower.attention is not None or tower.tip_norm != "batch"):
+        return "KataGo's networks with attention have a hidden layer for the pass: set pass_units to policy_channels"
     if tower.pass_units not in (None, tower.policy_channels):
         return f"KataGo wants as many pass_units as policy_channels, {tower.policy_channels}, not {tower.pass_units}"
     return ""
 
 
-def _block_to(block: Residual, activation: str) -> AnyBlock:
+def _blocks_to(block: blocks.AnyBlock, activation: str) -> tuple[AnyBlock, ...]:
+    """One block of KataGo, or two: attention, and dense layers."""
+    if isinstance(block, AttentionBlock):
+        return attention.block_to(block)
     branch = block.branch
     if isinstance(branch, BlockChain):
         first, second = branch.steps
-        return OrdinaryBlock(*_pair_to(first, second), (activation, activation))
+        return (OrdinaryBlock(*_pair_to(first, second), (activation, activation)),)
     if isinstance(branch, PoolChain):
         both, regular = _numbers(branch.first.conv.kernel), branch.pool.regular
-        return PoolBlock(
+        pool = PoolBlock(
             norm=_norm_to(branch.first.norm),
             regular=ConvWeights(both[..., :regular]),
             pooled=ConvWeights(both[..., regular:]),
@@ -135,8 +151,9 @@ def _block_to(block: Residual, activation: str) -> AnyBlock:
             second=ConvWeights(_numbers(branch.second.kernel)),
             activations=(activation, activation, activation),
         )
-    inner = tuple(_block_to(inside, activation) for inside in branch.inner)
-    return NestedBottleneck(*_pair_to(branch.down, branch.up), (activation, activation), inner)
+        return (pool,)
+    inner = tuple(one for inside in branch.inner for one in _blocks_to(inside, activation))
+    return (NestedBottleneck(*_pair_to(branch.down, branch.up), (activation, activation), inner),)
 
 
 def _pair_to(
@@ -209,22 +226,24 @@ def _spec(model: KataGoModel) -> Spec:
     activations |= {kind for block in model.blocks for kind in _activations(block)}
     if len(activations) > 1 or "identity" in activations:
         raise TengenError(f"{model.name}: its layers have several activations: {', '.join(sorted(activations))}")
-    policy, value = model.policy, model.value
-    nested = isinstance(model.blocks[0], NestedBottleneck)
-    inner = [block.blocks if isinstance(block, NestedBottleneck) else (block,) for block in model.blocks]
+    policy, value, tip = model.policy, model.value, model.tip_norm
+    outer = attention.paired(model.blocks)
+    inner = [attention.inside(block) for block in outer]
     pools = [number for number, blocks in enumerate(inner, 1) if isinstance(blocks[0], PoolBlock)]
     ordinary = next((block for blocks in inner for block in blocks if isinstance(block, OrdinaryBlock)), None)
     pooling = next((block for blocks in inner for block in blocks if isinstance(block, PoolBlock)), None)
     mid = ordinary.convs[0].kernel.shape[3] if ordinary else 0
+    if isinstance(first := outer[0], NestedBottleneck):
+        mid = mid or first.convs[0].kernel.shape[3]
     if pooling is not None:
         mid = mid or pooling.regular.kernel.shape[3] + pooling.pooled.kernel.shape[3]
     data = {
         "tower": {
-            "blocks": len(model.blocks),
-            "channels": len(model.tip_norm.mean),
-            "kind": "nested" if nested else "residual",
-            "mid_channels": mid,
-            "inner_blocks": len(inner[0]) if nested else 0,
+            "blocks": len(outer),
+            "channels": model.channels,
+            "kind": "nested" if isinstance(first, NestedBottleneck) else "residual",
+            "mid_channels": mid or model.channels,
+            "inner_blocks": len(inner[0]) if isinstance(first, NestedBottleneck) else 0,
             "groups": 1,
             "pool_blocks": pools,
             "pool_channels": pooling.pooled.kernel.shape[3] if pooling else 1,
@@ -234,6 +253,8 @@ def _spec(model: KataGoModel) -> Spec:
             "value_width": value.hidden[0].shape[1],
             "stem_side": model.stem.kernel.shape[0],
             "pass_units": policy.passes[0].shape[1] if len(policy.passes) == 3 else None,
+            "attention": attention.sizes(outer),
+            "tip_norm": "batch" if isinstance(tip, NormWeights) else "board" if tip.of_board else "point",
         },
         "layers": None,
         "activation": activations.pop(),
@@ -247,11 +268,18 @@ def _spec(model: KataGoModel) -> Spec:
 
 
 def _activations(block: AnyBlock) -> set[str]:
+    if isinstance(block, AttentionWeights | GatedWeights):
+        return set()
     inner = block.blocks if isinstance(block, NestedBottleneck) else ()
     return {*block.activations, *(kind for inside in inner for kind in _activations(inside))}
 
 
-def _block_from(block: Residual, weights: AnyBlock) -> None:
+def _block_from(block: blocks.AnyBlock, weights: AnyBlock | Pair) -> None:
+    if isinstance(block, AttentionBlock) != isinstance(weights, tuple):
+        raise TengenError("its blocks come in an order that is not supported")
+    if isinstance(block, AttentionBlock):
+        attention.block_from(block, cast(Pair, weights), _set)
+        return
     branch = block.branch
     if isinstance(branch, BlockChain) and isinstance(weights, OrdinaryBlock):
         _steps_from(tuple(branch.steps), weights)
@@ -264,9 +292,10 @@ def _block_from(block: Residual, weights: AnyBlock) -> None:
         _set(branch.second.kernel, weights.second.kernel)
     elif isinstance(branch, NestedBlock) and isinstance(weights, NestedBottleneck):
         _steps_from((branch.down, branch.up), weights)
-        if len(branch.inner) != len(weights.blocks):
+        inside = attention.inside(weights)
+        if len(branch.inner) != len(inside):
             raise TengenError("its nested blocks have different numbers of blocks inside, which is not supported")
-        for inner, its_weights in zip(branch.inner, weights.blocks, strict=True):
+        for inner, its_weights in zip(branch.inner, inside, strict=True):
             _block_from(inner, its_weights)
     else:
         raise TengenError("its blocks come in an order that is not supported")
