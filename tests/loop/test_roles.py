@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ import pytest
 from tengen.commands import main
 from tengen.config.loading import load_any
 from tengen.config.settings.match import MatchSettings
+from tengen.config.trainers import TrainerConfig
 from tengen.errors import TengenError
+from tengen.importing import UserCodeError
 from tengen.loop.roles import RoleRun, make, results
 from tengen.match import players
 from tengen.match.device_match import play
@@ -197,6 +200,17 @@ class Breaking(train.Trainer[config.TrainerConfig]):
     def evaluate(self):
         return {"own_figure": 0.5}
 """
+
+
+def test_a_trainer_that_wants_more_than_its_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wanting_trainer.py").write_text(
+        "class Wanting:\n    def __init__(self, config, more):\n        pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    wanted = replace(load_any("dqn_hironaka2"), trainer="wanting_trainer:Wanting")
+    other = TrainerConfig(**{field.name: getattr(wanted, field.name) for field in fields(TrainerConfig)})
+    with pytest.raises(UserCodeError, match=r"missing a required argument: 'more' \(.*wanting_trainer.py, line 2\)"):
+        make(other)
 
 
 def test_a_trainer_of_ones_own_breaks_and_goes_on(

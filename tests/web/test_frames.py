@@ -62,7 +62,9 @@ def test_points_of_hironaka() -> None:
 
 def printed(text: str) -> Any:
     """A game of another library, of which only the text is known."""
-    return SimpleNamespace(name="other", render=lambda state: text, action_name=lambda state, action: "e2e4")
+    return SimpleNamespace(
+        drawn_as=None, name="other", render=lambda state: text, action_name=lambda state, action: "e2e4"
+    )
 
 
 def test_chess_has_pieces_and_moves_have_two_squares() -> None:

@@ -5,6 +5,7 @@ would have learned without the interruption.
 """
 
 import contextlib
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -179,8 +180,14 @@ def make(config: TrainerConfig) -> Trainer[Any]:
     if not importing.is_reference(config.trainer):
         advice = "name its class as package.module:Class, or make it in a program"
         raise ConfigError([f"trainer: {config.trainer} is not one that `tengen run` knows; {advice}"])
+    kind = importing.load(config.trainer, "a trainer")
+    try:
+        inspect.signature(kind).bind(config)
+    except TypeError as error:
+        words = f"{config.trainer}: `tengen run` gives its __init__ the configuration and nothing else: {error}"
+        raise UserCodeError(f"{words} ({importing.where(kind.__init__)})") from error
     with importing.told(config.trainer):
-        return importing.load(config.trainer, "a trainer")(config)
+        return kind(config)
 
 
 def results(evaluation: Mapping[str, float]) -> list[str]:
