@@ -29,6 +29,7 @@ def made(count: int, seed: int = 0) -> np.ndarray:
         record["probabilities"][chosen] = (0.5, 0.375, 0.125)
         record["best_idx"], record["played_idx"] = chosen[:2]
     records["planes"] = numbers.integers(0, 2**64, (count, 104), np.uint64)
+    records["planes"][:, [5, 11]] = 2**4, 2**60  # the kings
     records["castling"] = numbers.integers(0, 2, (count, 4))
     records["black"] = np.arange(count) % 2
     records["rule_50"] = numbers.integers(0, 100, count)

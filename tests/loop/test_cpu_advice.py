@@ -37,3 +37,9 @@ def test_what_is_said() -> None:
     assert "What suits a CPU: tengen run go5\n" in text, "the same game"
     other = cpu_advice.advice(load("go9"), 1, [one for one in KNOWN if one[0] in ("tic_tac_toe", "hironaka", "go19")])
     assert "What suits a CPU: tengen run hironaka, tengen run tic_tac_toe\n" in other
+
+
+def test_a_smaller_relative_of_the_game_comes_first_and_runs_for_gpus_are_left_out() -> None:
+    assert "What suits a CPU: tengen run minichess\n" in cpu_advice.advice(load("chess"), 2, KNOWN)
+    few = [one for one in KNOWN if one[0] in ("hironaka3", "hironaka3_gpu")]
+    assert "What suits a CPU: tengen run hironaka3\n" in cpu_advice.advice(load("go9"), 2, few)

@@ -32,8 +32,9 @@ def is_too_much(config: Config, cores: int) -> bool:
 def advice(config: Config, cores: int, known: Iterable[tuple[str, Config]]) -> str:
     """The message for users who start this run on a CPU; `known` are configurations to choose from, by name."""
     long = duration(seconds_until_learning(config, cores))
-    fitting = [(name, other) for name, other in known if not is_too_much(other, cores)]
-    alike = [name for name, other in fitting if other.game.name == config.game.name]
+    fitting = [(name, other) for name, other in known if not (name.endswith("_gpu") or is_too_much(other, cores))]
+    kind = type(config.game.make())
+    alike = [name for name, other in fitting if isinstance(other.game.make(), kind)]
     instead = alike or [name for name, _ in fitting]
     return "\n".join(
         (

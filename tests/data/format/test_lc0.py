@@ -53,9 +53,12 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("root_q", 1.5, "root_q: expected from -1 to 1, which 1 of 3 records are not"),
+        ("root_q", 1.5, "root_q: expected from -1 to 1, unlike in 1 of 3 records"),
         ("best_d", np.nan, "best_d: expected from 0 to 1"),
-        ("plies_left", -1, "plies_left: expected at least 0"),
+        ("plies_left", -1, "plies_left: expected a finite number from 0 on"),
+        ("plies_left", np.inf, "plies_left: expected a finite number from 0 on"),
+        ("planes", 0, "planes: expected a king of each side"),
+        ("planes", 3, "planes: expected a king of each side"),
         ("castling", (2, 0, 0, 0), "castling: expected 0 or 1"),
         ("black", 2, "black: expected 0 or 1"),
         ("rule_50", 101, "rule_50: expected at most 100"),
@@ -81,7 +84,8 @@ def test_impossible_values_are_not_written(tmp_path: Path, field: str, value: ob
         (lambda data: data[:-1], CorruptChunk, "game: 16,711 bytes, which is no multiple of the 8,356 of a record"),
         (lambda data: b"\x07" + data[1:], ForeignChunk, "game: records of version 7, expected Lc0's"),
         (lambda data: data[:8356] + b"\x05" + data[8357:], CorruptChunk, "game: records of several versions"),
-        (lambda data: b"", ForeignChunk, "game: records of version 0"),
+        (lambda data: b"", CorruptChunk, "game: holds nothing"),
+        (lambda data: gzip.compress(b""), CorruptChunk, "game: holds nothing"),
     ],
 )
 def test_damaged_files_are_refused(spoil: object, error: type[Exception], message: str) -> None:

@@ -3,7 +3,6 @@
 All values are from the side of the player to move. Records of older versions are widened to version 6, as Lc0 does.
 """
 
-import math
 import re
 import zlib
 from collections.abc import Iterator
@@ -41,7 +40,7 @@ VERSIONS = {
 RECORD = VERSIONS[6]
 _SMALL = np.dtype([*_BOARD[1:], *_FLOATS, *_MORE, *_LAST])
 _SMALL_AT = RECORD.itemsize - _SMALL.itemsize
-_SHARE, _VALUE, _COUNT = (0, 1), (-1, 1), (0, math.inf)
+_SHARE, _VALUE, _COUNT = (0, 1), (-1, 1), (0, float(np.finfo(np.float32).max))
 # The numbers whose range Lc0's tools check, in the order of the record, where they follow each other.
 _LIMITS = {
     **dict.fromkeys(("root_q", "best_q"), _VALUE),
@@ -54,6 +53,7 @@ CLASSICAL, CASTLING_PLANE = 1, 2  # input formats with the planes that Tengen's 
 _KNOWN_FORMATS = (1, 2, 3, 4, 5, 132, 133)
 _MOST_BYTES = RECORD.itemsize * 20_000  # no game is as long
 _ILLEGAL = np.float32(-1).view(np.uint32)
+_KINGS = [5, 11]  # the planes of the present position with our king and with theirs
 _SLACK = 0.01  # in the sum of a policy
 HISTORY_ONLY = 64  # the bit of `flags` for records that only complete the history of others
 
@@ -100,6 +100,8 @@ def unpack(packed_data: bytes, where: object, room: packed.Room | None = None) -
         data = packed.unpack(packed_data, _MOST_BYTES, room)
     except ValueError as error:
         raise CorruptChunk(f"{where}: {error}") from None
+    if not len(data):
+        raise CorruptChunk(f"{where}: holds nothing, expected records of Lc0")
     version = int.from_bytes(data[:4], "little")
     if version not in VERSIONS:
         raise ForeignChunk(f"{where}: records of version {version}, expected Lc0's version 3, 4, 5 or 6")
@@ -137,7 +139,7 @@ def problems(records: np.ndarray) -> Iterator[str]:
     kinds = records["input_format"]
     odd = [kind for kind in kinds.tolist() if kind not in _KNOWN_FORMATS]
     if odd:
-        yield f"input_format: expected one that Lc0 knows, which {len(odd)} of {len(records)} records are not"
+        yield f"input_format: expected one that Lc0 knows, unlike in {len(odd)} of {len(records)} records"
     # Records are large: their small fields are read once, instead of a piece of memory for each field.
     r = records.view(np.uint8).reshape(len(records), RECORD.itemsize)[:, _SMALL_AT:].copy().view(_SMALL)[:, 0]
     numbers = r.view(np.uint8).reshape(len(r), _SMALL.itemsize)[:, _LIMITED_AT:].view("<f4")[:, : len(_LIMITS)]
@@ -146,17 +148,19 @@ def problems(records: np.ndarray) -> Iterator[str]:
     limits = {}
     if not good.all():
         for column, (name, (_, most)) in enumerate(_LIMITS.items()):
-            words = "at least 0" if most == math.inf else f"from {_LIMITS[name][0]} to {most}"
+            words = "a finite number from 0 on" if most > 1 else f"from {_LIMITS[name][0]} to {most}"
             limits[name] = (good[:, column], words)
     classical = kinds == CLASSICAL
     one_bit = (r["castling"] & (r["castling"] - 1)) == 0
     castling: np.ndarray = np.where(classical[:, None], r["castling"] <= 1, one_bit)
     limits["castling"] = (castling[:, 0] & castling[:, 1] & castling[:, 2] & castling[:, 3], "0 or 1, or one bit")
     limits["black"] = ((r["black"] <= 1) | (kinds > CASTLING_PLANE), "0 or 1")
+    kings = records["planes"][:, _KINGS]
+    limits["planes"] = (((kings != 0) & (kings & (kings - np.uint64(1)) == 0)).all(1), "a king of each side")
     limits["rule_50"] = (r["rule_50"] <= 100, "at most 100")
     for name, (good, words) in limits.items():
         if not good.all():
-            yield f"{name}: expected {words}, which {(~good).sum()} of {len(r)} records are not"
+            yield f"{name}: expected {words}, unlike in {(~good).sum()} of {len(r)} records"
 
 
 class LegalMoves(NamedTuple):
@@ -179,7 +183,7 @@ class LegalMoves(NamedTuple):
         outside = np.bincount(self.record, (self.share < 0) | (self.share > 1), len(records))
         off = int(((outside > 0) | (abs(total - 1) > _SLACK)).sum())
         if off:
-            return f"probabilities: expected -1 or numbers from 0 to 1 with the sum 1, which {off} records have not"
+            return f"probabilities: expected -1 or numbers from 0 to 1 with the sum 1, unlike in {off} records"
         searched = np.flatnonzero(records["visits"])
         for name in ("best_idx", "played_idx"):
             index = records[name][searched].astype(int)
