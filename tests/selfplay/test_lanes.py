@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -119,7 +120,7 @@ def test_programs_of_several_sizes_are_compiled_in_threads() -> None:
     assert all(name.startswith("lane") for name in threads)
     again = parts.lanes.begin(jax.random.key(0))
     for one, other in zip(jax.tree.leaves(actors), jax.tree.leaves(again), strict=True):
-        if not jax.dtypes.issubdtype(one.dtype, jax.dtypes.prng_key):
+        if not jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
             np.testing.assert_array_equal(one, other)
 
 
