@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ from tengen.loop.fused import Fused
 from tengen.selfplay import driver, lanes
 from tengen.selfplay.finished import on_host
 from tengen.selfplay.lanes import boards, lane_devices
+from tests.helpers.compilations import Compilations
 from tests.helpers.tiny_runs import Listener, never, settings, tiny
 
 GO = (
@@ -109,6 +111,19 @@ def test_lanes_play_at_once_and_no_game_has_the_number_of_another(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("four_lanes")
+def test_programs_of_several_sizes_are_compiled_in_threads() -> None:
+    parts = driver.SelfplayDriver(go("selfplay.games=6"))  # programs that no other test has
+    compilations = Compilations()
+    actors = parts.lanes.begin(jax.random.key(0))
+    threads = compilations.of("_start")
+    assert len(threads) == len(parts.boards) == 2
+    assert all(name.startswith("lane") for name in threads)
+    again = parts.lanes.begin(jax.random.key(0))
+    for one, other in zip(jax.tree.leaves(actors), jax.tree.leaves(again), strict=True):
+        if not jnp.issubdtype(one.dtype, jax.dtypes.prng_key):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_a_run_with_boards_of_two_sizes(tmp_path: Path) -> None:
     with Fused(go("goal.rows=300", "data.record_share=1.0"), tmp_path, Listener()) as loop:
         loop.prepare()

@@ -19,7 +19,6 @@ from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged, TengenError
 from tengen.loop.fused import Fused
-from tengen.loop.rating import UNTRAINED
 from tengen.match import results
 from tengen.monitor.display import Display
 from tengen.nets import saving
@@ -217,13 +216,13 @@ class ClusterRun(Fused):
         nodes = of_nodes(self.fleet, time.monotonic())
         return replace(found, parts=nodes, appetite=appetite, networks=self._judged)
 
-    def _rate(self, name: str, seconds: float, stop: Stop) -> None:
+    def _rate(self, name: str, seconds: float, stop: Stop, *, last: bool = False) -> None:
         """On another node, if there is room; at the end the result is waited for."""
-        if self._rating is None or name == UNTRAINED:
-            super()._rate(name, seconds, stop)
+        if self._rating is None:
+            super()._rate(name, seconds, stop, last=last)
             self._rated = name
             return
-        end, last = time.monotonic() + seconds, self._all_at_once
+        end = time.monotonic() + seconds
         if last:
             self._wait_for_rating(end, stop)
         if not self._rating.busy:

@@ -81,12 +81,18 @@ class Lanes:
         return sum(lane.selfplay.bytes_needed() for lane in self.lanes if lane.device == first)
 
     def begin(self, key: Array, first: Sequence[int] = ()) -> tuple[Actor, ...]:
-        """New games for each lane; `first` are the numbers to count from, if there were games before."""
-        numbers = first or [lane * _NUMBERS for lane in range(len(self.lanes))]
-        return tuple(
-            jax.device_put(_numbered(lane.selfplay.start(jax.random.fold_in(key, number)), start), lane.device)
-            for number, (lane, start) in enumerate(zip(self.lanes, numbers, strict=True))
-        )
+        """New games for each lane; `first` are the numbers to count from, if there were games before.
+
+        In the lanes' threads, so that the programs of several board sizes are compiled at the same time.
+        """
+
+        def one(number: int) -> Actor:
+            selfplay, device = self.lanes[number]
+            start = first[number] if first else number * _NUMBERS
+            return jax.device_put(_numbered(selfplay.start(jax.random.fold_in(key, number)), start), device)
+
+        numbers = range(len(self.lanes))
+        return tuple(map(one, numbers) if self._threads is None else self._threads.map(one, numbers))
 
     def adopt(self, actors: list[Actor]) -> tuple[Actor, ...]:
         """Continue the games of lanes that had other settings. The list is emptied, tree by tree, to save memory."""
