@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from tengen.engine.gtp import session
 from tengen.run.networks import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK, untrained
+from tests.helpers.patience import eventually
 
 GNUGO = shutil.which("gnugo") or shutil.which("/usr/games/gnugo")
 
@@ -391,12 +391,16 @@ def test_gives_up_only_after_some_moves_without_hope(go5: FoundNetwork) -> None:
 
 
 @pytest.mark.slow
-def test_ponders_while_it_waits(go5: FoundNetwork) -> None:
+def test_ponders_while_it_waits(go5: FoundNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     play = PlaySettings(visits=4, ponder=True, resign=0)
     commands = session.make(go5, play, QUICK)
+    blocks: list[int] = []
+    search = commands.engine._one_block
+    monkeypatch.setattr(commands.engine, "_one_block", lambda *how: (blocks.append(1), search(*how))[1])
     go = Controller(commands)
     go.ask("genmove b")
-    time.sleep(1)
+    begun = len(blocks)
+    eventually(lambda: len(blocks) > begun + 12)
     assert go.ask("name") == "Tengen"
     go.end()
     assert commands.engine.think(visits=1).visits > 10  # of four, some were for another move
