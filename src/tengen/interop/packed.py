@@ -14,4 +14,4 @@ def read(path: Path, what: str) -> bytes:
     try:
         return bytes(unpack(files.read_bytes(path), _MOST_BYTES))
     except ValueError as error:
-        raise TengenError(f"{path}: expected {what}: {error}") from None
+        raise TengenError(f"{path}: not a whole {what}: {error}") from None
