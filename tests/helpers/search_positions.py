@@ -63,7 +63,16 @@ class ManyLegal(DoubleMove):
         return super()._play(state, action // 3 % 9)
 
 
-DOUBLE_MOVE, FEW_LEGAL, MANY_LEGAL = (kind(NoOptions()) for kind in (DoubleMove, FewLegal, ManyLegal))
+class Unlisted(ManyLegal):
+    """The same without lists: several warps look at the moves of a node."""
+
+    name = "unlisted"
+    most_legal_moves = None
+
+
+DOUBLE_MOVE, FEW_LEGAL, MANY_LEGAL, UNLISTED = (
+    kind(NoOptions()) for kind in (DoubleMove, FewLegal, ManyLegal, Unlisted)
+)
 
 
 @cache

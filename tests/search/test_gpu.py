@@ -13,7 +13,7 @@ from tengen.config.settings.search import SearchSettings
 from tests.helpers.game_recording import make
 from tests.helpers.recorded_search import BATCH, CHOSEN, MOVES, Plan, Recorded, play
 from tests.helpers.search_plans import FULL_PUCT, GUMBEL, STRANGE_GUMBEL
-from tests.helpers.search_positions import FEW_LEGAL, MANY_LEGAL, roots
+from tests.helpers.search_positions import FEW_LEGAL, MANY_LEGAL, UNLISTED, roots
 
 SMOOTH, SHARP = (2.0, 1.0), (8.0, 0.7)
 GO = make("go", size=3, komi=0.5, max_moves=30)
@@ -24,6 +24,7 @@ CASES = {
     "gumbel, few moves of many": (GUMBEL._replace(game=FEW_LEGAL), SHARP),
     "puct, many moves of more": (FULL_PUCT._replace(game=MANY_LEGAL), SMOOTH),
     "gumbel, many moves of more": (GUMBEL._replace(game=MANY_LEGAL), SHARP),
+    "gumbel, several warps": (GUMBEL._replace(game=UNLISTED), SHARP),
     "gumbel, go, out of room": (Plan(GO, SearchSettings(algorithm="gumbel", simulations=20), slots=30), SMOOTH),
 }
 

@@ -18,4 +18,4 @@ def read(path: Path, what: str) -> bytes:
             raise ValueError(f"more than {_MOST_BYTES:,} bytes")
         return bytes(unpack(data, min(_MOST_BYTES, max(_SMALL, _RATIO * len(data)))))
     except ValueError as error:
-        raise TengenError(f"{path}: expected {what}: {error}") from None
+        raise TengenError(f"{path}: not a whole {what}: {error}") from None
