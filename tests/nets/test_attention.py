@@ -52,6 +52,8 @@ def test_a_small_board_in_a_large_one_and_a_folded_network(net: nets.Network) ->
     masked.full_board = False
     padded = masked(*seen(SIZE + 2))
     np.testing.assert_allclose(padded.value, alone.value, atol=1e-5)
+    assert padded.ownership is not None
+    assert alone.ownership is not None
     np.testing.assert_allclose(padded.ownership[:, :SIZE, :SIZE], alone.ownership, atol=1e-5)
     corner = padded.policy[:, :-1].reshape(3, SIZE + 2, SIZE + 2)[:, :SIZE, :SIZE].reshape(3, -1)
     np.testing.assert_allclose(corner, alone.policy[:, :-1], atol=1e-5)
