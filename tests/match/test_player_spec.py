@@ -104,6 +104,15 @@ def test_no_game_in_common(a: str, b: str, name: str | None, words: str, saved: 
         player_spec.common_game(*read(*there), name, {})
 
 
+def test_the_rules_have_changed_since_the_network_was_trained(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(games.make("go")), "version", 99)
+    for other in ("random", saved / "other/go5"):
+        a, b = read(saved / "go5", other)
+        game = player_spec.common_game(a, b, None, {})
+        with pytest.raises(TengenError, match="made for version 1 of go; the rules .* have changed"):
+            a.player(game, players.strongest(SearchSettings(), 2))
+
+
 def test_options_that_are_none() -> None:
     with pytest.raises(TengenError, match="size"):
         player_spec.common_game(*read("random", "random"), "go", {"size": 99})

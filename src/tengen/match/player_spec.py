@@ -186,15 +186,17 @@ def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> Game:
     """The game of the networks; if they differ in what they see of it, the one that shows it to all of them."""
     saved = [one.found.saved for one in networks if one.found]
     known = [GameIdentity(one.game, one.version, one.options) for one in saved]
+    different = next(filter(None, map(known[0].difference, known)), "")
     try:
         made = [games.make(one.name, **one.options) for one in known]
-        chosen = next((one for one, game in zip(known, made, strict=True) if _shows(game, known)), None)
-        if chosen is not None:
+        # Networks of one game need not be able to play it now: if its rules have changed, loading them says so.
+        fitting = (one for one, game in zip(known, made, strict=True) if not different or _shows(game, known))
+        if (chosen := next(fitting, None)) is not None:
             return games.make(chosen.name, **{**chosen.options, **options})
     except OptionError as error:
         raise TengenError(f"{networks[0].text}: its game cannot be made: {error}") from None
     raise TengenError(
-        f"{networks[0].text} and {networks[1].text} were trained on different games ({known[0].difference(known[1])}); "
+        f"{networks[0].text} and {networks[1].text} were trained on different games ({different}); "
         "if both can play one of them, say which: --game ..."
     )
 
