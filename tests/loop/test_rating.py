@@ -226,6 +226,12 @@ def test_opponents_who_always_lose_are_played_if_there_are_no_others(tmp_path: P
     assert found._in_order("b", everybody=False) == ["random"]
 
 
+def test_nobody_to_play_though_a_gate_has_results(tmp_path: Path, matches: list[Any]) -> None:
+    found = rater(tmp_path, Folder("a", "b"), "rating.references=[]", "rating.earlier=0")
+    found.results.append(MatchResult("a", "b", 10, 0, 10))
+    assert found._in_order("b", everybody=False) == []
+
+
 def test_without_earlier_networks(tmp_path: Path, matches: list[Any]) -> None:
     list(rater(tmp_path, Folder("a", "b"), "rating.earlier=0").rate("b", 0, KEY))
     assert [names[:2] for names in matches] == [("b", "random")]

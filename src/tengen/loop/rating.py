@@ -243,8 +243,8 @@ class Rater:
             return max((number for number, result in enumerate(self.results) if result.b == other), default=-1)
 
         order = sorted(opponents, key=lambda other: (not tells(other), waited(other)))
-        if not everybody and tells(order[0]):
-            order = [other for other in order if tells(other)]
+        if not everybody:
+            order = [other for other in order if tells(other)] or order
         references = [other for other in order if other in known and other in self._settings.references]
         return [*references[:1], *(other for other in order if other not in references[:1])]
 
