@@ -17,6 +17,7 @@ GOOD = Figure("good", 2.0, "x")
 PROGRAMS = {
     "good": "print(json.dumps({'figure': {'name': 'good', 'value': 2.0, 'unit': 'x'}}))",
     "fails": "print(json.dumps({'error': 'a job: no memory'})); sys.exit(1)",
+    "breaks": "raise ImportError('no such module')",
     "crashes": "print('first'); print('the cause', file=sys.stderr); os._exit(9)",
     "hangs": "print(json.dumps({'figure': {'name': 'early', 'value': 1.0, 'unit': 'x'}}), flush=True); time.sleep(1e6)",
 }
@@ -35,9 +36,10 @@ def run(*names: str) -> Iterator[Event]:
 
 
 def test_what_fails_or_crashes_is_named_and_the_rest_is_measured() -> None:
-    events = [event for event in run("fails", "crashes", "good") if not isinstance(event, Doing)]
+    events = [event for event in run("fails", "breaks", "crashes", "good") if not isinstance(event, Doing)]
     assert events == [
         Skipped("fails", "a job: no memory", failed=True),
+        Skipped("breaks", "ended with code 1: ImportError: no such module", failed=True),
         Skipped("crashes", "ended with code 9: the cause", failed=True),
         GOOD,
     ]

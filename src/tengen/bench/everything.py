@@ -92,7 +92,7 @@ def measure(
 
 
 def _of_part(part: BenchPart, words: list[str], allowed: float, now: Clock) -> Iterator[Event]:
-    doing = ""
+    doing, failed = "", False
     with (
         tempfile.TemporaryFile() as output,
         tempfile.TemporaryDirectory(prefix="tengen-bench-", ignore_cleanup_errors=True) as scratch,
@@ -110,10 +110,11 @@ def _of_part(part: BenchPart, words: list[str], allowed: float, now: Clock) -> I
                 doing = message["doing"]
                 yield Doing(part.name, doing)
             elif "error" in message:
+                failed = True
                 yield Skipped(part.name, message["error"], failed=True)
         if code is None:
             yield Skipped(part.name, f"stopped after {duration(allowed)}, measuring {doing or 'nothing yet'}")
-        elif code not in (0, 1):
+        elif code and not (failed and code == 1):  # an error that was told ends it with code 1
             yield Skipped(part.name, f"ended with code {code}: {_last_words(output)}", failed=True)
 
 
