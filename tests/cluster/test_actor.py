@@ -16,6 +16,7 @@ from tengen.cluster.packing import GamesChunk
 from tengen.cluster.rating import RatingActor
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
+from tengen.errors import OptionError
 from tests.helpers.patience import LONG
 from tests.helpers.tiny_runs import tiny
 
@@ -75,3 +76,17 @@ def test_files_are_removed_before_the_process_is_killed(tmp_path: Path, monkeypa
     reading = SelfplayActor(tiny(), place, {"x=a:1": SentNetwork("a", b"")})
     reading._driver(tiny())
     assert len(found) == 1
+
+
+def test_an_actor_knows_which_settings_do_not_fit_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LIMIT, "1")
+    actor, other = SelfplayActor(tiny(), ActorPlace(1, 1, 1.0)), tiny("search.simulations=40")
+    monkeypatch.setattr("tengen.loop.components.device_memory", lambda: 1)
+    assert actor.refuses(other) == "", "it has not begun"
+    actor.take(0, PublishedNetwork([], other))
+    with pytest.raises(OptionError, match="lower selfplay.games or search.simulations"):
+        actor.play()
+    assert actor._config == other
+    assert "on the device, which has 1 bytes: `tengen set` a lower search.simulations" in actor.refuses(other)
+    monkeypatch.setattr("tengen.loop.components.device_memory", lambda: None)
+    assert actor.refuses(other) == ""

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import tengen
+from tengen.run import metrics, part_status
 from tests.helpers.patience import LONG, eventually
 from tests.helpers.ray_cluster import TestCluster
 from tests.helpers.run_audit import Audit, audit_learner
@@ -147,4 +148,37 @@ def test_a_node_and_an_actor_that_hang_are_left_out(whole: bool, started: tuple[
         for process in stopped:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGCONT)
+    check(driver.base, set())
+
+
+def test_actors_follow_a_cluster_that_grows_and_shrinks(started: tuple[TestCluster, Driver]) -> None:
+    cluster, driver = started
+
+    def seen() -> dict[str, int]:
+        """Actors of each node, and nodes that have left, as the status shows them."""
+        parts = [part for part in part_status.look(driver.base) if part.kind == part_status.NODE]
+        return {part.name: int(part.figures.get("actors", 0)) for part in parts if not part.name.startswith("to-come")}
+
+    def playing(nodes: int) -> bool:
+        return len(cluster.actors()) == nodes == sum(seen().values())
+
+    driver.wait_for(lambda: playing(2) and progress(driver.base)[1] > 0, "an actor on each of two nodes")
+    cluster.grow()
+    driver.wait_for(lambda: playing(3), "an actor on the node that has joined")
+    goes_on(driver)
+    assert "gone" not in seen()
+    cluster.shrink()
+    driver.wait_for(lambda: playing(2), "no more actor on the node that has left")
+    goes_on(driver)
+    cluster.shrink()
+    driver.wait_for(lambda: playing(1), "one actor is left")
+    goes_on(driver)
+    driver.end()
+    counts = [
+        sum(int(node["figures"].get("actors", 0)) for node in line["parts"].values())
+        for line in metrics.read(driver.base / metrics.NAME).lines
+        if line.get("parts")
+    ]
+    assert max(counts) == 3
+    assert counts[-1] == 1
     check(driver.base, set())

@@ -1,6 +1,7 @@
 """A whole run whose actors are objects in this process: its directory is that of a fused run, in every respect."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from tengen.cluster.fleet import Fleet
 from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
 from tengen.run import directory, metrics, part_status
-from tests.helpers.fake_ray import InlineCluster
+from tests.helpers.fake_ray import FleetSetting, InlineCluster
 from tests.helpers.run_audit import audit_learner
 from tests.helpers.tiny_runs import Listener, prepared, tiny
 
@@ -22,7 +23,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(LIMIT, "1")
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     monkeypatch.setattr("tengen.cluster.actor._SECONDS", 0.0)
-    monkeypatch.setattr(ClusterRun, "_rate", lambda *_: None)  # tests/loop has tests of ratings
+    monkeypatch.setattr(ClusterRun, "_rate", lambda *_, **__: None)  # tests/loop has tests of ratings
     # The learner's thread does the watching, a step whenever it asks for games.
     monkeypatch.setattr(Fleet, "start", lambda fleet: None)
     monkeypatch.setattr(Fleet, "take", lambda fleet, patience=0.0: fleet.step() or taken(fleet))
@@ -66,3 +67,24 @@ def test_a_run_reaches_its_goal_and_any_mode_goes_on_with_it(base: Path) -> None
     # The fused loop goes on with the same rows, steps and sessions.
     with prepared(base, *SETTINGS) as again:
         assert (again.counts.rows, again.trainer.step, again.counts.sessions) == (found.rows, loop.trainer.step, 2)
+
+
+@pytest.mark.parametrize("broken", ["", "hangs", "dead"])
+def test_changed_settings_that_do_not_fit_a_node_are_refused(broken: str) -> None:
+    setting, said, before = FleetSetting(2), [], tiny()
+    setting.begin()
+    setting.actors[1].reason = "too little memory"
+    if broken:
+        setattr(setting.actors[1], broken, True)
+    run: Any = object.__new__(ClusterRun)
+    ignore = SimpleNamespace(change=lambda *settings: None)
+    vars(run).update(fleet=setting.fleet, _cluster=setting.cluster, rater=ignore, collector=SimpleNamespace())
+    vars(run).update(components=SimpleNamespace(trainer=ignore), reporter=SimpleNamespace(say=said.append))
+    vars(run).update(config=before, _rating=None, _gate=None, _publish=lambda: None)
+    for _ in range(2):
+        run._change(tiny("search.simulations=40", "train.lr_scale=0.5"))
+    used = 40 if broken else 4  # nobody waits for a node that does not answer
+    assert run.config == before if broken else tiny("train.lr_scale=0.5")
+    assert setting.fleet.config == tiny(f"search.simulations={used}", "train.lr_scale=0.5")
+    why = f"self-play stays as it is: {setting.cluster.names[setting.actors[1].node]}: too little memory"
+    assert said == ([] if broken else [why] * 2)

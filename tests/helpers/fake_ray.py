@@ -15,6 +15,8 @@ from tengen.cluster.packing import GamesChunk
 from tengen.selfplay.finished import Finished
 from tests.helpers.tiny_runs import tiny
 
+_ANSWERED = ("look", "take", "close", "ready", "refuses")  # at once, by an actor that lives
+
 
 class RayError(Exception):
     pass
@@ -42,6 +44,7 @@ class FakeActor:
     hangs: bool = False
     dead: bool = False
     slow: bool = False  # its results do not arrive here
+    reason: str = ""  # why it refuses changed settings
     versions: list[int] = field(default_factory=list)
 
     def __getattr__(self, method: str) -> Any:
@@ -77,10 +80,11 @@ class FakeRay:
         for ref in refs:
             if ref.actor.dead and not ref.done:
                 ref.done, ref.value = True, RayError("the actor died because its process exited")
-            elif not ref.actor.dead and not ref.actor.hangs and ref.method in ("look", "take", "close", "ready"):
+            elif not ref.actor.dead and not ref.actor.hangs and ref.method in _ANSWERED:
                 if ref.method == "take" and not ref.done:
                     ref.actor.versions.append(ref.arguments[0])
-                ref.done, ref.value = True, self.status(ref.actor) if ref.method == "look" else None
+                answers = {"look": self.status(ref.actor), "refuses": ref.actor.reason}
+                ref.done, ref.value = True, answers.get(ref.method)
         found = [ref for ref in refs if ref.done and not (ref.actor.slow and fetch_local and ref.method == "play")]
         ready = found[:num_returns]
         return ready, [ref for ref in refs if ref not in ready]

@@ -58,6 +58,14 @@ class TestCluster:
                     found.append(child)
         return sorted(found)
 
+    def grow(self) -> None:
+        """Let another node join."""
+        self.nodes.append(self._add())
+
+    def shrink(self) -> None:
+        """Let the node that joined last leave."""
+        self.cluster.remove_node(self.nodes.pop(), allow_graceful=True)
+
     def replace(self, number: int) -> None:
         """Kill a node with everything on it, and let another one join."""
         self.cluster.remove_node(self.nodes[number], allow_graceful=False)

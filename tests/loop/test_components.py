@@ -48,3 +48,11 @@ def test_weights_are_those_of_the_network_folded(made: Components) -> None:
     np.testing.assert_allclose(said.logits, outputs.policy, atol=1e-4)
     chances = jax.nn.softmax(outputs.value)
     np.testing.assert_allclose(said.value, jnp.asarray(chances[:, 0] - chances[:, 2]), atol=1e-4)
+
+
+def test_self_play_that_does_not_fit_is_refused_each_time(made: Components, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "device_memory", lambda: 1)
+    for _ in range(2):
+        with pytest.raises(OptionError, match="`tengen set` a lower search.simulations"):
+            made.change(tiny("search.simulations=40"))
+    assert made.config == tiny()

@@ -8,6 +8,8 @@ import shutil
 import threading
 import xml.etree.ElementTree as xml
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,7 +21,7 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.records.records import load_records
 from tengen.data.store import buffer
 from tengen.data.store.store import Store
-from tengen.errors import Diverged, TengenError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.loop.compiling import CompilingAhead
 from tengen.loop.fused import Fused
 from tengen.loop.rating import UNTRAINED
@@ -485,3 +487,20 @@ def test_a_program_that_cannot_be_compiled_ahead_is_left_to_the_first_step() -> 
     ahead.start(lambda: 1 / 0)
     ahead.wait()
     assert not ahead.busy
+
+
+def test_a_run_whose_self_play_stays_as_it_is_keeps_the_budgets_of_its_searches() -> None:
+    """The trees of searches have no room for more."""
+    loop, said, before = object.__new__(Fused), [], tiny()
+
+    def refuse(config: Any) -> None:
+        raise OptionError("too little memory")
+
+    ignore = SimpleNamespace(change=lambda *settings: None)
+    components = SimpleNamespace(change=refuse, config=before)
+    reporter = SimpleNamespace(say=said.append, goal=lambda goal: None)
+    watch = SimpleNamespace(look=lambda: tiny("search.simulations=40", "train.lr_scale=0.5"))
+    vars(loop).update(components=components, rater=ignore, collector=SimpleNamespace(), reporter=reporter, _watch=watch)
+    loop._take_changes()
+    assert said == ["self-play stays as it is: too little memory"]
+    assert loop.config == tiny("train.lr_scale=0.5")

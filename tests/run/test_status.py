@@ -1,7 +1,7 @@
 """The status of a run: speeds, losses, and what goes to the metrics."""
 
 from tengen.run.counts import RunCounts
-from tengen.run.part_status import PartStatus
+from tengen.run.part_status import NODE, PartStatus
 from tengen.run.status import NetworkCounts, RatedNetwork, RunStatus, losses
 
 FIGURES = {"loss": 2.5, "policy_loss": 1.5, "score_mean_loss": 3.0, "policy_accuracy": 0.5, "rows": 9.0}
@@ -56,6 +56,11 @@ def test_values_of_a_run_in_parts() -> None:
     values = RunStatus(RunCounts(rows=21400), networks=NetworkCounts(accepted=3)).values()
     assert (values["rows"], values["accepted"], values["candidates"]) == (21400, 3, 0)
     assert not {"parts", "networks", "waiting", "figures"} & set(values)
+    # On a cluster, a gate does not hide the nodes.
+    node = PartStatus(NODE, "node1", words="playing", figures={"actors": 2})
+    values = RunStatus(samples=5, networks=NetworkCounts(accepted=3), parts=(node,), appetite=7.0).values()
+    assert (values["accepted"], values["samples"], values["appetite_rows_per_second"]) == (3, 5, 7.0)
+    assert values["parts"]["node node1"]["figures"] == {"actors": 2}
 
 
 def test_networks_in_words() -> None:

@@ -142,18 +142,28 @@ def test_a_node_without_the_folder_gets_the_run_and_sends_it_back(
     assert [path.name for path in (tmp_path / "trials").iterdir()] == ["000"]
 
 
-def test_a_worker_that_dies_again_and_again_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("The actor died\nbecause its node has gone", "because its node has gone"),
+        (
+            "Refer to the documentation on how to address the out of memory issue: https://x. To adjust, ",
+            "Ray ended it, because its machine has too little memory left",
+        ),
+        ("RESOURCE_EXHAUSTED: Out of memory on the device", "RESOURCE_EXHAUSTED: Out of memory on the device"),
+    ],
+)
+def test_a_worker_that_dies_again_and_again_is_a_failure(
+    said: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def work(*_: Any) -> TrialResult:
-        raise RayLost("The actor died\nbecause its node has gone")
+        raise RayLost(said)
 
     runs(monkeypatch, work)
     executor = RayExecutor(FakeRay(), tmp_path, TrialShare(1.0, 0.0))
     executor.submit(spec(tmp_path))
     ((_, result),) = ended(executor)
-    assert (result.status, result.why) == (
-        "failed",
-        "its worker died 4 times, or cannot run it: because its node has gone",
-    )
+    assert (result.status, result.why) == ("failed", f"its worker died 4 times, or cannot run it: {why}")
 
 
 def test_stopping_reaches_those_that_run_and_kills_those_that_wait(

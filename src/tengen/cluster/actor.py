@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tengen.cluster.opponents import SentNetwork, placed
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
+from tengen.errors import OptionError
 from tengen.files import lease
 from tengen.jax_setup import use_gpus
 
@@ -98,6 +99,18 @@ class SelfplayActor:
             self._next = version, network
             self._arrived.set()
 
+    def refuses(self, config: Config) -> str:
+        """Why this device cannot play with changed settings; empty if it can."""
+        if self._playing is None:
+            return ""
+        from tengen.loop.components import check_change
+
+        try:
+            check_change(self._driver(config))
+        except OptionError as error:
+            return str(error)
+        return ""
+
     def stop(self) -> None:
         """Let `play` return after the present round, now and from now on."""
         self._stopping.set()
@@ -157,6 +170,8 @@ class SelfplayActor:
         from tengen.selfplay.driver import PlayRounds
 
         keep_compiled()
+        if self._next is not None:
+            self._config = self._next[1].config  # newer settings may have come with the network
         self._playing = playing = self._driver(self._config)
         check_fits("self-play", playing.lanes.bytes_needed(), "lower selfplay.games or search.simulations")
         self._boards = [board.game for board in playing.boards]

@@ -91,7 +91,7 @@ class Fleet:
         self.names = cluster.names  # of nodes, for people
         self.living: set[str] = set()  # nodes
         self.idle: dict[str, str] = {}  # node -> why it has no room for an actor
-        self._ray, self._cluster, self._config = cluster.ray, cluster, config
+        self._ray, self._cluster, self.config = cluster.ray, cluster, config
         self._say, self._silent, self._clock = say, silent, clock
         self._reserved, self._room = reserved, 0
         self._opponents = (self._ray.put(opponents),) if opponents else ()
@@ -118,7 +118,7 @@ class Fleet:
 
         `budgets` are the simulations of full and of cheap searches with it, if they differ from the settings'.
         """
-        network = self._ray.put(PublishedNetwork(leaves, self._config, budgets))
+        network = self._ray.put(PublishedNetwork(leaves, self.config, budgets))
         with self._lock:
             self._version, self._network = self._version + 1, network
             self.published[self._version] = self._clock()
@@ -129,7 +129,7 @@ class Fleet:
     def change(self, config: Config) -> None:
         """Use other settings from now on; actors get them with the next network."""
         with self._lock:
-            self._config = config
+            self.config = config
 
     def take(self, patience: float = 0.0) -> list[Delivery]:
         """All games that have arrived, or that do within that many seconds. If there are none, raises `error`."""
@@ -197,7 +197,7 @@ class Fleet:
                 self.error = self.error or error
 
     def _scale(self) -> None:
-        now, settings = self._clock(), self._config.cluster
+        now, settings = self._clock(), self.config.cluster
         if now < self._scaled + _SCALE or now < self._pause_until:
             return
         self._scaled = now
@@ -225,7 +225,7 @@ class Fleet:
         self._started += 1
         number, found = self._started, self._cluster.shares
         place = ActorPlace(self._session + number, found.cores, found.gpus)
-        handle = self._cluster.start(SelfplayActor, self._config, place, *self._opponents)
+        handle = self._cluster.start(SelfplayActor, self.config, place, *self._opponents)
         self.members.append(FleetActor(handle, number, now))
 
     def _send(self, member: FleetActor) -> None:
@@ -280,7 +280,7 @@ class Fleet:
         fair = sorted(self.members, key=lambda member: member.delivered)
         plays = self._orphans | {ref: member for member in fair for ref in member.plays}
         waiting = [ref for ref in plays if ref not in self._fetching]
-        room = self._config.cluster.waiting_chunks - len(self._arrived) - len(self._fetching)
+        room = self.config.cluster.waiting_chunks - len(self._arrived) - len(self._fetching)
         if waiting and room > 0:
             # Objects stay where they are until there is room for them here.
             timeout = 0 if self._fetching else _WAIT
@@ -301,7 +301,7 @@ class Fleet:
     def _shared(self, ready: list[Any], plays: Mapping[Any, FleetActor]) -> list[Any]:
         """The results that may be fetched now: a node that sends slowly has no more places than its share."""
         nodes = {_node(member) for member in plays.values()}
-        share = max(self._config.cluster.waiting_chunks // len(nodes), 1)
+        share = max(self.config.cluster.waiting_chunks // len(nodes), 1)
         under_way = Counter(_node(member) for member in self._fetching.values())
         found = []
         for ref in ready:

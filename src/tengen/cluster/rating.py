@@ -7,6 +7,7 @@ import tempfile
 import time
 import weakref
 import zlib
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,9 +46,23 @@ class RatingActor:
         self._rater: Any = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
-    def rate(self, name: str, results: bytes, models: Mapping[str, bytes], seconds: float) -> RatedMatches:
-        """The matches of the network `name`, given all earlier results and the files of it and its opponents."""
+    def rate(
+        self,
+        name: str,
+        results: bytes,
+        models: Mapping[str, bytes],
+        seconds: float,
+        last: bool,
+        untrained: list[Any] | None,
+    ) -> RatedMatches:
+        """The matches of the network `name`, given all earlier results and the files of it and its opponents.
+
+        The `last` of the run also plays those it is sure to beat. `untrained` are the parameters that the run began
+        with, if they are to be rated first.
+        """
         import jax
+
+        from tengen.loop.rating import UNTRAINED
 
         rater = self._rater = self._rater or self._build()
         place(rater.path.parents[1] / networks.ACCEPTED, models)
@@ -56,9 +71,12 @@ class RatingActor:
         self._networks.look()
         before, end = len(rater.results), time.monotonic() + seconds
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), zlib.crc32(name.encode()) >> 1)
+        if untrained is not None:
+            weights, half = jax.tree.unflatten(self._structure, untrained), end - seconds / 2
+            weights = jax.device_put(weights, jax.local_devices()[0])
+            deque(rater.rate(UNTRAINED, weights, key, left=lambda: half - time.monotonic()), 0)
         parameters = self._networks.parameters(name)
-        for _ in rater.rate(name, parameters, key, left=lambda: end - time.monotonic()):
-            pass
+        deque(rater.rate(name, parameters, key, left=lambda: end - time.monotonic(), everybody=last), 0)
         notes, rater.notes = tuple(rater.notes), []
         return RatedMatches(name, tuple(rater.results[before:]), notes)
 
@@ -71,12 +89,15 @@ class RatingActor:
             self._folder.cleanup()
 
     def _build(self) -> Any:
+        import jax
+
         from tengen.jax_setup import keep_compiled
         from tengen.loop.rating import Rater
         from tengen.selfplay.driver import SelfplayDriver
 
         keep_compiled()
         config, playing = self._config, SelfplayDriver(self._config)
+        self._structure = jax.tree.structure(playing.no_weights())
         self._folder = lease.temporary("rating")
         weakref.finalize(self, self._folder.cleanup)
         base = Path(self._folder.name)
@@ -108,8 +129,17 @@ class RatingElsewhere:
     def busy(self) -> bool:
         return self._elsewhere.busy
 
-    def begin(self, name: str, results: Path, models: Mapping[str, Path], seconds: float) -> None:
-        """Start to rate a network. There must be no other rating under way.
+    def begin(
+        self,
+        name: str,
+        results: Path,
+        models: Mapping[str, Path],
+        seconds: float,
+        *,
+        last: bool = False,
+        untrained: list[Any] | None = None,
+    ) -> None:
+        """Start to rate a network, as in `RatingActor.rate`. There must be no other rating under way.
 
         Opponents whose files cannot be read are left out, as they are by ratings in the learner's process.
         """
@@ -119,7 +149,7 @@ class RatingElsewhere:
                 data[network] = files.read_bytes(path / FILE_NAME)
         known = files.read_bytes(results) if results.exists() else b""
         self._name = name
-        self._elsewhere.begin("rate", seconds, name, known, data, seconds)
+        self._elsewhere.begin("rate", seconds, name, known, data, seconds, last, untrained)
 
     def take(self, patience: float = 0.0) -> RatedMatches | None:
         """The rating that has ended, if one has within that many seconds; a note if the actor died or hangs."""

@@ -19,6 +19,7 @@ from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged, TengenError
 from tengen.loop.fused import Fused
+from tengen.loop.rating import UNTRAINED
 from tengen.match import results
 from tengen.monitor.display import Display
 from tengen.nets import saving
@@ -32,6 +33,7 @@ _BLOCK = 4096  # rows that go to the device at once
 _ROOM_FOR_MATCHES = 4  # actors: of as many places, one is given to ratings or to the gate
 _LONGEST_RATING = 3600.0  # seconds on another node, if the run goes on for longer
 _PATIENCE = 0.5  # seconds of waiting for games before the display is looked after
+_ANSWER = 15.0  # seconds in which nodes must say whether changed settings fit them
 _ATTEMPTS = 20  # to go on at the gate, at the end of the run, with networks that cannot be read
 
 
@@ -229,12 +231,17 @@ class ClusterRun(Fused):
             opponents = [saved.name for saved in self.networks.saved if saved.name in self.rater.opponents(name)]
             models = {network: self.networks.path(network) for network in (name, *opponents)}
             left = end - time.monotonic() if last else min(max(self._left, seconds), _LONGEST_RATING)
-            self._rating.begin(name, self.rater.path, models, left)
+            untrained = None if self._untrained is None else jax.device_get(jax.tree.leaves(self._untrained))
+            self._rating.begin(name, self.rater.path, models, left, last=last, untrained=untrained)
             self._rated = name
             self.reporter.say(f"{name} is being rated on another node")
         self._rated_at = self._now().seconds
         if last:
             self._wait_for_rating(end, stop)
+
+    def _rate_untrained(self, seconds: float, stop: Stop) -> None:
+        if self._rating is None:  # else it is rated there, with the first that has learned
+            super()._rate_untrained(seconds, stop)
 
     def _wait_for_rating(self, end: float, stop: Stop) -> None:
         while self._rating is not None and self._rating.busy and time.monotonic() < end and not stop():
@@ -249,12 +256,20 @@ class ClusterRun(Fused):
                 results.append(self.rater.path, result)
             self.rater.refresh()
             self.rater.notes.extend(found.notes)
-            self._note_matches(found.name, found.results)
+            for name in dict.fromkeys(result.a for result in found.results) or (found.name,):
+                self._note_matches(name, [result for result in found.results if result.a == name])
+                if name == UNTRAINED:
+                    self._untrained = None
 
     def _change(self, config: Any) -> None:
         super(Fused, self)._change(config)
         self.collector.settings = config.data
         self.components.trainer.change(config.train)
+        before = self.fleet.config
+        changed = (before.search, before.selfplay) != (config.search, config.selfplay)
+        if changed and (why := self._refused(config)):
+            self.config = config = config.with_selfplay_of(before)
+            self.reporter.say(f"self-play stays as it is: {why}")
         self.fleet.change(config)
         self._published = -1
         self._publish()
@@ -262,6 +277,18 @@ class ClusterRun(Fused):
             self._rating.change(config)
         if self._gate is not None:
             self._gate.change(config)
+
+    def _refused(self, config: Any) -> str:
+        """Why a node cannot play with changed settings; empty if all that answer can."""
+        ray, members = self._cluster.ray, [member for member in list(self.fleet.members) if member.status is not None]
+        asked = {member.status.node: member.handle.refuses.remote(config) for member in members}
+        refs = list(asked.values())
+        done = ray.wait(refs, num_returns=len(refs), timeout=_ANSWER)[0] if refs else []
+        for node, ref in asked.items():
+            with contextlib.suppress(ray.exceptions.RayError):  # a node that dies has no say
+                if ref in done and (why := ray.get(ref)):
+                    return f"{self.fleet.names.get(node, node[:8])}: {why}"
+        return ""
 
     def _finish(self, stop: Stop) -> None:
         self._all_at_once = True

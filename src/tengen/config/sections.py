@@ -4,7 +4,7 @@ The settings of each section are in config/settings: `search` in search.py, `tra
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from tengen import nets, schema
 from tengen.config.settings.cluster import ClusterSettings
@@ -92,6 +92,10 @@ class Config:
     def stage(self, progress: float) -> SearchStage:
         """The searches of the run when that share of its goal is reached."""
         return stage_at(progress, self.search.simulations, self.selfplay)
+
+    def with_selfplay_of(self, other: "Config") -> "Config":
+        """These settings, with the searches and the self-play of others."""
+        return replace(self, search=other.search, selfplay=other.selfplay)
 
     def check_stages_in_parts(self) -> None:
         """OptionError if the parts of a run, which do not count its games, could not know its stage."""

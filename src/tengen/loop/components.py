@@ -25,7 +25,7 @@ class Components:
     """Built from a configuration alone; knows no files."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
+        self.config = config  # whose self-play this is
         self.playing = playing = SelfplayDriver(config)
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
@@ -43,12 +43,12 @@ class Components:
 
         OptionError if the device has too little memory for that; self-play then stays as it is.
         """
-        before, self._config = self._config, config
         self.trainer.change(config.train)
-        if (before.search, before.selfplay) == (config.search, config.selfplay):
+        if (self.config.search, self.config.selfplay) == (config.search, config.selfplay):
             return False
         playing = SelfplayDriver(config)
-        check_fits("self-play", playing.lanes.bytes_needed(), "`tengen set` a lower search.simulations")
+        check_change(playing)
+        self.config = config
         self.playing, self.lanes, self.selfplay = playing, playing.lanes, playing.selfplay
         return True
 
@@ -87,6 +87,11 @@ class Components:
             filled = {name: jnp.asarray(padded(values, block)) for name, values in part.items()}
             rows = self.append(rows, filled, jnp.int32(size))
         return rows
+
+
+def check_change(playing: SelfplayDriver) -> None:
+    """OptionError if the device has too little memory for self-play with changed settings."""
+    check_fits("self-play", playing.lanes.bytes_needed(), "`tengen set` a lower search.simulations")
 
 
 def check_fits(what: str, needed: int, advice: str) -> None:

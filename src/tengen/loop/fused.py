@@ -138,6 +138,7 @@ class Fused(RatedRun):
             if self.components.change(config):
                 self._rounds.change(self.components.lanes)
         except OptionError as error:
+            self.config = config.with_selfplay_of(self.components.config)
             self.reporter.say(f"self-play stays as it is: {error}")
 
     def _start_playing(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from tengen.config.sections import GoalSection
 from tengen.run import counts as counting
 from tengen.run.counts import Outlook, RunCounts
-from tengen.run.part_status import PartStatus
+from tengen.run.part_status import NODE, PartStatus
 
 SPEEDS = ("games", "rows", "evaluations", "steps", "samples")
 _COUNTED = ("samples", "rows", "bucket", "step", "steps")  # a trainer's figures that are not means over its steps
@@ -57,7 +57,7 @@ class RunStatus:
     goal: GoalSection | None = None
     board: str = ""  # one of the games, as the game renders it; only if the display wants it
     parts: tuple[PartStatus, ...] = ()  # of a run in parts, or the nodes of a cluster
-    networks: NetworkCounts | None = None  # of a run in parts
+    networks: NetworkCounts | None = None  # of a run in parts, or on a cluster with a gate
     appetite: float | None = None  # rows per second that the learner could use, if others play for it
     played: Mapping[str, Any] | None = None  # results of this process's games, see `selfplay.tally`
 
@@ -104,7 +104,9 @@ class RunStatus:
             "losses": parts,
         }
         if self.networks is not None:
-            return found | asdict(self.networks)
+            found |= asdict(self.networks)
+            if not any(part.kind == NODE for part in self.parts):
+                return found  # a run in parts, whose trainers report the rest
         figures = {name: value for name, value in (self.figures or {}).items() if name not in _COUNTED}
         seconds = {"playing": self.playing, "learning": self.learning}
         found |= {"played": dict(self.played)} if self.played else {}

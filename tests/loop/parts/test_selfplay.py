@@ -325,3 +325,13 @@ def test_it_says_when_it_compiles(tmp_path: Path, worker: Any) -> None:
     one.part.show = shown.append
     one.run(3)
     assert [each.words for each in shown] == ["compiling the games, to play with random"]
+
+
+def test_settings_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Worker(tmp_path)
+    monkeypatch.setattr("tengen.loop.components.device_memory", lambda: 1)
+    for _ in range(2):
+        worker.part.change(tiny(*QUICK, "search.simulations=40"))
+        assert worker.part._config.search.simulations == 4, "the trees have no room for more"
+    assert [text.partition(":")[0] for text in worker.said] == ["self-play stays as it is"] * 2
+    worker.part.close()

@@ -21,7 +21,7 @@ from tengen.data.store.store import Store
 from tengen.data.store.writer import Job, Writer
 from tengen.errors import OptionError, TengenError
 from tengen.interop.katago import base as katago
-from tengen.loop.components import check_fits
+from tengen.loop.components import check_change, check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
 from tengen.run import counts as counting
@@ -95,8 +95,9 @@ class SelfplayPart(Part):
             return
         playing = SelfplayDriver(config, self._playing.spec)
         try:
-            check_fits("self-play", playing.lanes.bytes_needed(), "`tengen set` a lower search.simulations")
+            check_change(playing)
         except OptionError as error:
+            self._config = config.with_selfplay_of(before)
             self._say(f"self-play stays as it is: {error}")
             return
         self._collect()
