@@ -1,5 +1,6 @@
 """Made-up training records of Lc0 with possible values."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ def made(count: int, seed: int = 0) -> np.ndarray:
         record["best_idx"], record["played_idx"] = chosen[:2]
     records["planes"] = numbers.integers(0, 2**64, (count, 104), np.uint64)
     records["planes"][:, [5, 11]] = 2**4, 2**60  # the kings
+    for before, record in itertools.pairwise(records["planes"]):
+        record[13:25] = np.roll(before[:12], 6).byteswap()
     records["castling"] = numbers.integers(0, 2, (count, 4))
     records["black"] = np.arange(count) % 2
     records["rule_50"] = numbers.integers(0, 100, count)

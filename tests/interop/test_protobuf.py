@@ -31,6 +31,8 @@ def test_what_was_written_is_read() -> None:
         (b"\x0d\x00\x00", "field 1 at byte 0 ends beyond"),
         (b"\x08" + b"\xff" * 11, "no number has as many bytes"),
         (b"\x0b", "there is no field at byte 0"),
+        (bytes(50_000_000), "there is no field at byte 0"),
+        (b"\x08\x00" * 200_000, "more than 100,000 fields before byte 200000"),
     ],
 )
 def test_damaged(data: bytes, message: str) -> None:

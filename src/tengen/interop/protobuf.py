@@ -15,6 +15,7 @@ Fields: TypeAlias = dict[int, list[int | memoryview]]
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 _FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
 _MOST_BITS = 64
+_MOST_FIELDS = 100_000  # of one message: garbage can look like millions of empty fields
 
 
 def message(fields: Iterable[tuple[int, Value]]) -> bytes:
@@ -40,11 +41,15 @@ def parse(data: bytes | memoryview) -> Fields:
 
     A value is a whole number, or the bytes of anything else. Raises TengenError with the offset of what is damaged.
     """
-    view, at, found = memoryview(data), 0, {}
+    view, at, count, found = memoryview(data), 0, 0, {}
     while at < len(view):
-        start = at
+        start, count = at, count + 1
         key, at = _read_varint(view, at)
         number, kind = key >> 3, key & 7
+        if number == 0:
+            raise TengenError(f"there is no field at byte {start}")
+        if count > _MOST_FIELDS:
+            raise TengenError(f"more than {_MOST_FIELDS:,} fields before byte {start}")
         if kind == _VARINT:
             value, at = _read_varint(view, at)
         elif kind == _BYTES or kind in _FIXED:

@@ -62,6 +62,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ("castling", (2, 0, 0, 0), "castling: expected 0 or 1"),
         ("black", 2, "black: expected 0 or 1"),
         ("rule_50", 101, "rule_50: expected at most 100"),
+        ("orig_q", -np.inf, "orig_q: expected from -1 to 1, or NaN"),
+        ("policy_kld", -1, "policy_kld: expected at least 0"),
         ("input_format", 9, "input_format: expected one that Lc0 knows"),
         ("best_idx", 1, "best_idx: expected a legal move"),
         ("played_idx", 1900, "played_idx: expected a legal move"),
@@ -74,6 +76,18 @@ def test_impossible_values_are_not_written(tmp_path: Path, field: str, value: ob
     with pytest.raises(TengenError, match=f"not written: {message}"):
         lc0.write(tmp_path / "game.gz", records)
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_that_were_not_computed() -> None:
+    records = made(3)
+    records["orig_q"], records["policy_kld"] = np.nan, (np.nan, 0, np.inf)
+    assert not lc0.is_whole(records)
+
+
+def test_two_games_in_one_file() -> None:
+    both = np.concatenate([made(3), made(4, seed=1)])
+    assert lc0.is_whole(both) == "planes: expected the moves of one game, unlike in 1 of 7 records"
+    assert not lc0.is_whole(both[:3])
 
 
 @pytest.mark.parametrize(

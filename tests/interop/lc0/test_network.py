@@ -73,6 +73,9 @@ def test_the_count_of_plies_matters() -> None:
         (lambda net: net["weights"].pop("policy1"), "its policy1 is missing"),
         (lambda net: net.pop("weights"), "its input is missing"),
         (lambda net: net["weights"]["input"].update(weights=np.zeros(5)), "its input has 5 numbers, expected 8 x 112"),
+        (lambda net: value(net).update(bn_stddivs=np.zeros(0)), "its value.bn_stddivs has 0 numbers, expected 4"),
+        (lambda net: value(net).update(bn_gammas=np.zeros(3)), "its value.bn_gammas has 3 numbers, expected 4"),
+        (lambda net: value(net).update(bn_stddivs=np.full(4, -1.0)), "value.bn_stddivs holds a variance"),
         (lambda net: net["weights"].update(ip1_val_w=np.zeros(5)), "ip1_val_w has 5 numbers, expected 16 x 256"),
     ],
 )
@@ -85,6 +88,11 @@ def test_other_kinds_are_refused_by_name(spoil: Any, message: str) -> None:
 
 def form(net: dict[str, Any]) -> dict[str, Any]:
     return net["format"]["network_format"]
+
+
+def value(net: dict[str, Any]) -> dict[str, Any]:
+    """The convolution of the value head."""
+    return net["weights"]["value"]
 
 
 def test_networks_that_lc0_cannot_compute() -> None:

@@ -69,13 +69,21 @@ def test_limits_of_a_layer_that_are_no_numbers_of_32_bits(low: Any) -> None:
         weights_file._layer(memoryview(data), "layer")
 
 
+def test_limits_of_a_layer_that_are_not_finite() -> None:
+    data = protobuf.message([(1, float("-inf")), (2, 1.0), (3, b"\0\0\xff\xff")])
+    with pytest.raises(TengenError, match="layer: holds numbers that are not finite"):
+        weights_file._layer(memoryview(data), "layer")
+
+
 def test_a_small_file_that_unpacks_to_gigabytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "_SMALL", 10_000)
     path = tmp_path / "net.pb.gz"
     path.write_bytes(gzip.compress(bytes(1_000_000)))
-    with pytest.raises(TengenError, match=r"net.pb.gz: expected network of Lc0: unpacks to more than \d\d,\d{3} bytes"):
+    with pytest.raises(
+        TengenError, match=r"net.pb.gz: not a whole network of Lc0: unpacks to more than \d\d,\d{3} bytes"
+    ):
         weights_file.read(path)
     monkeypatch.setattr(packed, "_MOST_BYTES", 1000)
     path.write_bytes(bytes(1001))
-    with pytest.raises(TengenError, match="net.pb.gz: expected network of Lc0: more than 1,000 bytes"):
+    with pytest.raises(TengenError, match="net.pb.gz: not a whole network of Lc0: more than 1,000 bytes"):
         weights_file.read(path)

@@ -54,7 +54,7 @@ _KNOWN_FORMATS = (1, 2, 3, 4, 5, 132, 133)
 _MOST_BYTES = RECORD.itemsize * 20_000  # no game is as long
 _ILLEGAL = np.float32(-1).view(np.uint32)
 _KINGS = [5, 11]  # the planes of the present position with our king and with theirs
-_SLACK = 0.01  # in the sum of a policy
+_SLACK = 0.01  # in the sum of a policy, and in numbers that Lc0 writes as it computed them
 HISTORY_ONLY = 64  # the bit of `flags` for records that only complete the history of others
 
 
@@ -158,9 +158,17 @@ def problems(records: np.ndarray) -> Iterator[str]:
     kings = records["planes"][:, _KINGS]
     limits["planes"] = (((kings != 0) & (kings & (kings - np.uint64(1)) == 0)).all(1), "a king of each side")
     limits["rule_50"] = (r["rule_50"] <= 100, "at most 100")
+    # NaN is what was not computed; a network that excludes a move which is then visited gives an infinite divergence.
+    limits["orig_q"] = (~(np.abs(r["orig_q"]) > 1 + _SLACK), "from -1 to 1, or NaN")
+    limits["policy_kld"] = (~(r["policy_kld"] < -_SLACK), "at least 0")
     for name, (good, words) in limits.items():
         if not good.all():
             yield f"{name}: expected {words}, unlike in {(~good).sum()} of {len(r)} records"
+    if (kinds <= CASTLING_PLANE).all():
+        # A record shows the position before its own, from the other side: its ranks, which are bytes, in turn.
+        now, before = records["planes"][:-1, :12].byteswap(), records["planes"][1:, 13:25]
+        if lost := int((np.roll(now, 6, 1) != before).any(1).sum()):
+            yield f"planes: expected the moves of one game, unlike in {lost} of {len(r)} records"
 
 
 class LegalMoves(NamedTuple):

@@ -252,13 +252,18 @@ def _conv_from(
     put(layer.conv.kernel, kernel, where)
     width = kernel.shape[3]
     # A file without norms has a bias in their place.
-    mean = weights.get("bn_means", np.zeros(width))
-    variance = weights.get("bn_stddivs", np.full(width, 1 - _EPSILON)).astype(np.float64)
-    scale = weights.get("bn_gammas", np.ones(width)) * np.sqrt((variance + EPSILON) / (variance + _EPSILON))
-    bias, norm = weights.get("biases", np.zeros(width)), layer.norm
+    without = {"bn_means": 0.0, "bn_stddivs": 1 - _EPSILON, "bn_gammas": 1.0, "bn_betas": 0.0, "biases": 0.0}
+    found = [np.asarray(weights.get(name, np.full(width, usual)), np.float64) for name, usual in without.items()]
+    for name, values in zip(without, found, strict=True):
+        if len(values) != width:
+            raise TengenError(f"its {where}.{name} has {len(values):,} numbers, expected {width}")
+    mean, variance, scale, shift, bias = found
+    if (variance + min(EPSILON, _EPSILON) <= 0).any():
+        raise TengenError(f"its {where}.bn_stddivs holds a variance that is not positive")
+    scale = scale * np.sqrt((variance + EPSILON) / (variance + _EPSILON))
+    norm = layer.norm
     assert isinstance(norm, Norm)
     parameters = (norm.mean, norm.variance, norm.scale, norm.shift)
-    shift = weights.get("bn_betas", np.zeros(width))
     for parameter, values in zip(parameters, (mean - bias, variance, scale, shift), strict=True):
         put(parameter, values, where)
 

@@ -177,7 +177,8 @@ def _layer(data: memoryview, place: str) -> np.ndarray:
     if encoding == _LINEAR16:
         least, most = (np.frombuffer(bytes(end), "<f4") if end else np.zeros(1, np.float32) for end in (low, high))
         share = np.frombuffer(params, "<u2").astype(np.float32) / np.float32(_STEPS)
-        found = least * (1 - share) + most * share
+        with np.errstate(over="ignore", invalid="ignore"):  # looked at below
+            found = least * (1 - share) + most * share
     elif encoding == _BFLOAT16:
         found = (np.frombuffer(params, "<u2").astype(np.uint32) << 16).view(np.float32)
     else:
