@@ -20,7 +20,7 @@ from tengen.nets.network import Network
 
 ENDINGS = (".bin.gz", ".bin")
 _SURE = 0.001  # a chance of a draw that makes no difference
-_PLAYED = (64, 48)  # games, and moves of each, in which chances of draws are looked for
+_PLAYED = (64, 48)  # random games in which chances of draws are looked for, after 0 to so many moves
 
 
 def export(network: Path, name: str, out: Path) -> list[str]:
@@ -55,20 +55,22 @@ def import_network(file: Path, out: Path, options: dict[str, Any]) -> str:
 def _draws(net: Network, game: Game) -> str:
     """A warning if the network expects draws, which KataGo's networks do not know: they are left out."""
     count, moves = _PLAYED
-    state = jax.vmap(game.init)(jax.random.split(jax.random.key(0), count))
     graph, parameters = nnx.split(net)
 
     @jax.jit
-    def chances(parameters: Any, state: Any) -> jax.Array:
-        def move(state: Any, key: jax.Array) -> tuple[Any, jax.Array]:
-            legal = jax.vmap(game.legal_actions)(state)
-            state = jax.vmap(game.step)(state, jax.random.categorical(key, jnp.where(legal, 0.0, -1e9)))
-            seen = jax.vmap(game.observe)(state)
-            return state, jax.nn.softmax(nnx.merge(graph, parameters)(seen.planes, seen.scalars).value)
+    def chances(parameters: Any) -> jax.Array:
+        def played(key: jax.Array, length: jax.Array) -> Any:
+            def move(ply: jax.Array, state: Any) -> Any:
+                likely = jnp.where(game.legal_actions(state), 0.0, -1e9)
+                return game.step(state, jax.random.categorical(jax.random.fold_in(key, ply), likely))
 
-        return jax.lax.scan(move, state, jax.random.split(jax.random.key(1), moves))[1]
+            return jax.lax.fori_loop(0, length, move, game.init(key))
 
-    win, draw, loss = np.moveaxis(np.asarray(chances(parameters, state), np.float64), -1, 0)
+        keys = jax.random.split(jax.random.key(0), count)
+        seen = jax.vmap(game.observe)(jax.vmap(played)(keys, jnp.arange(count) * moves // count))
+        return jax.nn.softmax(nnx.merge(graph, parameters)(seen.planes, seen.scalars).value)
+
+    win, draw, loss = np.moveaxis(np.asarray(chances(parameters), np.float64), -1, 0)
     if draw.max() < _SURE:
         return ""
     off = np.abs((win - loss) / (win + loss) - (win - loss))
