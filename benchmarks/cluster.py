@@ -358,7 +358,7 @@ def running(cluster: Any, config: Config, folder: Path | None, *, ends: bool = T
         def _learn(self, stop: Any) -> None:
             pass
 
-        def _rate(self, name: str, seconds: float, stop: Any) -> None:
+        def _rate(self, name: str, seconds: float, stop: Any, *, last: bool = False) -> None:
             pass
 
         def _finish(self, stop: Any) -> None:

@@ -143,7 +143,7 @@ def test_a_good_file(file: Path) -> None:
     assert config.game.options.komi == 7.0
     assert config.game.options.max_moves is None
     assert (config.net.name, config.net.heads, config.net.dtype) == ("b2c16", ("ownership", "score"), "float32")
-    assert config.selfplay == SelfplaySettings(8, (), 0.5, 4, 0.9, 0.5, 0, 0, 0, True, 2, 1, 0.25, 5, 0.5)
+    assert config.selfplay == SelfplaySettings(8, (), 0.5, 4, 0.9, 0.5, 0, 0, 0, True, 2, 0, 1, 0.25, 5, 0.5)
     assert (config.search.algorithm, config.search.simulations, config.search.kernels) == ("puct", 12, "plain")
     assert config.data.window == WindowSettings(1000, None, 0.65, 0.4, 500)
     assert (config.data.ring_rows, config.data.first_rows, config.data.chunk_rows) == (5000, 200, 300)

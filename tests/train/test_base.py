@@ -27,7 +27,7 @@ def test_train_reports_what_was_done() -> None:
 
 
 def test_steps_back_are_refused() -> None:
-    with pytest.raises(ValueError, match="no negative number of steps, got -1"):
+    with pytest.raises(ValueError, match="steps that is not negative, got -1"):
         Counting({"limit": 5}).train(-1)
 
 

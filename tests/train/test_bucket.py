@@ -35,7 +35,7 @@ def test_small_shares_add_up() -> None:
 def test_what_is_not_there_cannot_be_spent() -> None:
     with pytest.raises(ValueError, match="expected at most 2 steps of 4 samples, got 3"):
         Bucket().filled(10, 1.0, 1e12).spent(3, 4)
-    with pytest.raises(ValueError, match="no negative number of rows"):
+    with pytest.raises(ValueError, match="rows that is not negative"):
         Bucket().filled(-1, 1.0, 1e12)
 
 

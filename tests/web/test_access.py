@@ -18,8 +18,6 @@ HOST = {"host": "localhost:8136"}
         (LOCAL, "GET", {"host": "[::1]:8136"}, "", None),
         (LOCAL, "GET", {"host": "evil.example:8136"}, "", 403),
         (LOCAL, "GET", {}, "", 403),
-        (LOCAL, "GET", {"host": "[::1"}, "", 400),
-        (LOCAL, "GET", {**HOST, "origin": "http://["}, "", 400),
         (LOCAL, "GET", {**HOST, "origin": "http://evil.example"}, "", 403),
         (LOCAL, "GET", {**HOST, "origin": "null"}, "", 403),
         (LOCAL, "GET", {**HOST, "origin": "http://localhost:8136"}, "", None),

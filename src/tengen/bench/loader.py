@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from tengen import nets
+from tengen import files, nets
 from tengen.bench.figures import Figure
 from tengen.bench.learner import random_rows
 from tengen.bench.networks import game_of
@@ -60,7 +60,7 @@ class LoaderCase(NamedTuple):
         for path in paths[1:]:
             shutil.copyfile(paths[0], path)
         for path in paths:
-            path.read_bytes()
+            files.read_bytes(path)
         return paths
 
     def measure(self, way: str, paths: list[Path]) -> LoadedRows:

@@ -82,21 +82,6 @@ class Marks(NamedTuple):
     legal: Bool[Array, " points"]
 
 
-def _repeats(
-    situation: UInt32[Array, "points 2"], past: UInt32[Array, "length 2"], count: Array | int
-) -> Bool[Array, " points"]:
-    """Whether each `situation` is among the first `count` of the list `past`."""
-    chunk = min(32, past.shape[0])  # so that a short game does not pay for the longest possible one
-
-    def compare(carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        start, found = carry
-        first, second = lax.dynamic_slice_in_dim(past, start, chunk).T[:, :, None]
-        return start + chunk, found | ((situation[:, 0] == first) & (situation[:, 1] == second)).any(0)
-
-    nothing = (jnp.int32(0), jnp.zeros(len(situation), bool))
-    return lax.while_loop(lambda carry: carry[0] < count, compare, nothing)[1]
-
-
 class Go(Game[GoState]):
     """Go on a square board, area scoring."""
 
@@ -238,9 +223,9 @@ class Go(Game[GoState]):
             keys = jnp.asarray(self._stone_keys)
             after = rules.hashes_after(state.chains, seen, me, state.hash, keys, self.size)
             situation = self._situation(after, 1 - me)
-            banned |= _repeats(situation, state.recent, len(state.recent))
+            banned |= rules.repeats(situation, state.recent, len(state.recent))
             if len(state.history):
-                banned |= _repeats(situation, state.history, state.moves + 1)
+                banned |= rules.repeats(situation, state.history, state.moves + 1)
         mine, theirs = rules.colour_is(state.chains, me), rules.colour_is(state.chains, 1 - me)
         one, two, three = ((mine | theirs) & (seen.liberties == n) for n in (1, 2, 3))
         legal = seen.playable & ~banned & ~self.is_over(state)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, Integer, Shaped, UInt, UInt32
 
 EMPTY = 0
@@ -189,3 +190,18 @@ def chains_of(colours: Sequence[int], size: int) -> np.ndarray:
 def results(score: Float32[Array, "*batch"]) -> Float32[Array, "*batch 2"]:
     """The results of both players, given Black's final score."""
     return jnp.stack([jnp.sign(score), -jnp.sign(score)], -1)
+
+
+def repeats(
+    situation: UInt32[Array, "points 2"], past: UInt32[Array, "length 2"], count: Array | int
+) -> Bool[Array, " points"]:
+    """Whether each `situation` is among the first `count` of the list `past`."""
+    chunk = min(32, past.shape[0])  # so that a short game does not pay for the longest possible one
+
+    def compare(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        start, found = carry
+        first, second = lax.dynamic_slice_in_dim(past, start, chunk).T[:, :, None]
+        return start + chunk, found | ((situation[:, 0] == first) & (situation[:, 1] == second)).any(0)
+
+    nothing = (jnp.int32(0), jnp.zeros(len(situation), bool))
+    return lax.while_loop(lambda carry: carry[0] < count, compare, nothing)[1]

@@ -91,7 +91,7 @@ def bytes_needed(game: Game, settings: SearchSettings, games: int, slots: int | 
     number = _number_type(slots).dtype.itemsize
     per_node = (2 + number) * game.num_actions + 2 * listed(game) + node + 4 + 4 + 4 + 1 + 1 + number + 4 + number
     per_node += 4 * parts(settings)
-    return games * (slots * per_node + 8 * game.num_actions + 24 + shared)
+    return games * (slots * per_node + 8 * game.num_actions + 20 + shared)
 
 
 def listed(game: Game) -> int:
