@@ -259,6 +259,19 @@ def test_stopping_writes_everything_and_plays_no_match(base: Path) -> None:
         assert len(loop.rater.results) == played
 
 
+def test_a_run_that_was_stopped_before_its_first_rating_rates_the_untrained_network_later(tmp_path: Path) -> None:
+    with prepared(tmp_path, GOAL, "rating.minutes=1000") as loop:
+        first = jax.device_get(loop.weights)
+        loop.run(lambda: loop.trainer.step > 0)
+        assert (loop.reason, loop.rater.results) == ("", [])
+    with prepared(tmp_path, GOAL, "rating.minutes=1000") as loop:
+        jax.tree.map(np.testing.assert_array_equal, jax.device_get(loop._untrained), first)
+        loop.run(never)
+        assert loop.rater.rating(UNTRAINED) is not None
+    with prepared(tmp_path, GOAL) as loop:
+        assert loop._untrained is None
+
+
 def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
     chunks = Store(base / "selfplay").chunks()
     lost = read_chunk(chunks[-1].path)[1].rows

@@ -65,6 +65,8 @@ class Fused(RatedRun):
         self._open_rater(game, parts.spec, parts.evaluate)
         for note in self.networks.notes:
             self.reporter.say(note)
+        # The network that plays the first games, until it is rated. A run may have been stopped before that.
+        self._untrained = parts.weights() if self.rater.rated() is None else None
         folder = self.base / "train" / TRAINER
         self.session = TrainingSession(self.trainer, folder, config.train.checkpoints, self.reporter.say)
         closing.callback(self.session.close)
@@ -84,7 +86,6 @@ class Fused(RatedRun):
         newest = self.networks.newest
         self._saved_step, self._rated_at = (newest.step, newest.seconds) if newest else (0, 0.0)
         self._saved_step = min(self._saved_step, self.trainer.step)  # if a damaged checkpoint was set aside
-        is_new = self._is_new()
         writer = closing.enter_context(Writer())
         label = newest.name if newest else self.name
         self.collector = Collector(
@@ -93,7 +94,6 @@ class Fused(RatedRun):
         )
         self._show_rating(label)
         self.weights = parts.weights()
-        self._untrained = self.weights if is_new else None  # until they are rated
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self.counts.sessions)
         self._before_exit(self._keep_games)
 
