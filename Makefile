@@ -13,7 +13,7 @@ TESTS :=
 
 help:
 	@echo "make run       set up, then train a connect-four network from nothing"
-	@echo "make test      set up, then the tests (six and a half minutes on two idle cores; TESTS=tests/data for some of them)"
+	@echo "make test      set up, then the tests (about eight minutes on two idle cores; TESTS=tests/data for some of them)"
 	@echo "make test-all  the tests and the long checks (an hour or more)"
 	@echo "make test-busy the tests five times on a machine that is made busy (TIMES=1 for once)"
 	@echo "make test-gpu  the tests that need an NVIDIA GPU (a few minutes)"
