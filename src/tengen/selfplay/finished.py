@@ -32,7 +32,7 @@ class Finished(NamedTuple):
     action: Array  # Int16[G, M]
     value: Array  # Float16[G, M]: for the player who moved; 0 in the opening
     length: Array  # Int32[G]
-    opening: Array  # Int32[G]: how many of the moves were random
+    opening: Array  # Int32[G]: how many of the moves were random, or of the game that it branched off
     result: Array  # Float32[G]: for player 0
     extra: dict[str, Array]  # [G, ...]: facts for the record, see Game.record_facts
     games_count: Array  # Int32

@@ -18,7 +18,7 @@ class History(NamedTuple):
     """B games of at most M moves; entries beyond a game's moves mean nothing."""
 
     ply: Array  # Int32[B]: moves made so far
-    opening: Array  # Int32[B]: how many of them were random
+    opening: Array  # Int32[B]: how many of them were random, or of the game that this one branched off
     seed: Array  # UInt32[B, 2]: how the game began, see `start_of`
     action: Array  # Int16[B, M]
     player: Array  # Int8[B, M]: who made it
