@@ -4,9 +4,14 @@
     python benchmarks/changes.py train go9 runs/changes/muon --seconds 70 --set train.optimizer.kind=muon
     python benchmarks/changes.py compare runs/changes/base runs/changes/muon --games 400
 
+    python benchmarks/changes.py learn go9 runs/go9 runs/changes/large --steps 15000 --set net.name=b6c128
+
     python benchmarks/changes.py decide go9 runs/points --seconds 140 --seeds 11 12 13 \\
         --change w4 search.score_weight=0.4 --change w2 search.score_weight=0.2 \\
         --opponent base --opponent "gtp:gnugo --mode gtp --level 10" --opponent "gtp:katago gtp -model M -config C"
+
+`learn` trains a network from nothing on the rows that another run has kept, and judges it on the newest of them, which
+it does not learn from: minutes decide about losses, optimisers and networks, since all see the same games.
 
 `decide` trains the configuration as it is (`base`, with the settings of `--set`) and with each change, for every seed,
 plays matches of all of them against the opponents (those of `tengen match`; `base` is the unchanged network of the same
@@ -21,11 +26,13 @@ import argparse
 import dataclasses
 import itertools
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,12 +45,16 @@ import numpy as np
 from tengen import config, files, games, match
 from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
+from tengen.data.format.identity import GameIdentity
+from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.jax_setup import keep_compiled
+from tengen.loop.components import Components
 from tengen.loop.fused import Fused
 from tengen.match import players
 from tengen.monitor.display import open_display
 from tengen.monitor.run_view import RunView
+from tengen.nets import saving
 from tengen.run import networks
 from tengen.run.counts import RunCounts
 from tengen.run.part import Stop
@@ -83,6 +94,37 @@ def train(args: argparse.Namespace) -> None:
         f"{counts.evaluations:,} evaluations, {run.figures}",
         flush=True,
     )
+
+
+def learn(args: argparse.Namespace) -> None:
+    """One network from the rows of another run, and its losses on rows that it has not seen."""
+    chosen = config.load(args.config, args.set)
+    parts = Components(chosen)
+    trainer, identity = parts.trainer, GameIdentity.of(parts.game)
+    found = Store(args.data / "selfplay").read_newest(args.rows, parts.form, identity, chosen.data.max_chunk_rows)
+    judged = min(args.judged, found.count // 10)
+    learned = found.count - judged
+    if learned < chosen.train.batch:
+        raise TengenError(f"{args.data}: {found.count:,} rows are too few to learn from")
+    parts.capacity = learned
+    rows = parts.load(parts.make_buffer(), found.rows, learned)
+    trainer.config = dataclasses.replace(trainer.config, train=dataclasses.replace(chosen.train, largest_debt=10**12))
+    needed = math.ceil(args.steps * chosen.train.batch / chosen.train.samples_per_row) + 1
+    trainer.feed((rows, np.int32(learned)), needed)
+    rest = {name: values[learned : found.count] for name, values in found.rows.items()}
+    seconds, calls, losses = 0.0, 0, {}
+    while trainer.step < args.steps:
+        trainer.progress, began = trainer.step / args.steps, time.monotonic()
+        before, steps = trainer.step, min(args.steps // 50 or 1, args.steps - trainer.step)
+        trainer.train(steps)
+        if before:  # the first call compiles
+            seconds, calls = seconds + time.monotonic() - began, calls + trainer.step - before
+        if trainer.step * 5 // args.steps > before * 5 // args.steps:
+            losses = {name: round(value, 4) for name, value in trainer.validate([rest]).items()}
+            speed = seconds / max(calls, 1)
+            print(f"{args.run.name}: step {trainer.step:,}, {1000 * speed:.2f} ms a step, {losses}", flush=True)
+    saving.save(trainer.network(), args.run, parts.game, {"step": trainer.step, "samples": trainer.samples})
+    files.write_bytes(args.run / FIGURES, json.dumps({**losses, "steps": trainer.step, "seconds": seconds}).encode())
 
 
 def compare(args: argparse.Namespace) -> None:
@@ -222,6 +264,15 @@ def main() -> int:
     one.add_argument("--seconds", type=float, default=70.0)
     one.add_argument("--set", action="append", default=[])
     one.set_defaults(do=train)
+    offline = commands.add_parser("learn")
+    offline.add_argument("config")
+    offline.add_argument("data", type=Path, help="the run whose rows are learned from")
+    offline.add_argument("run", type=Path, help="a new folder")
+    offline.add_argument("--steps", type=int, default=10_000)
+    offline.add_argument("--rows", type=int, default=4_000_000, help="the newest are used")
+    offline.add_argument("--judged", type=int, default=65_536, help="of these, to judge by")
+    offline.add_argument("--set", action="append", default=[])
+    offline.set_defaults(do=learn)
     many = commands.add_parser("compare")
     many.add_argument("runs", type=Path, nargs="+")
     many.add_argument("--games", type=int, default=400)
