@@ -20,6 +20,8 @@ from tengen.errors import OptionError
 from tests.helpers.patience import LONG
 from tests.helpers.tiny_runs import tiny
 
+pytest.importorskip("ray", reason="Ray is not installed")
+
 
 class PlayingActor(SelfplayActor):
     """Has games at once. `second` is set when it plays for the second time."""

@@ -194,11 +194,14 @@ def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
         again.save(tmp_path)
 
 
-def test_opponents_of_evaluations_are_checked_at_once(make: Callable[..., Fitting]) -> None:
+def test_opponents_of_evaluations_are_checked_at_once(
+    make: Callable[..., Fitting], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match='evaluation.against: "randm": no second has that name'):
         make("evaluation.against=[randm]")
-    with pytest.raises(OptionError, match='evaluation.against: "/tmp/x": no second has that name'):
-        make("evaluation.against=[/tmp/x]")
+    with pytest.raises(OptionError, match='evaluation.against: "nets/x": no second has that name'):
+        make("evaluation.against=[nets/x]")
 
 
 def test_rewards_of_another_game(make: Callable[..., Fitting]) -> None:
