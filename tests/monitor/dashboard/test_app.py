@@ -387,7 +387,8 @@ def test_a_connection_that_ends_can_be_joined_again(tmp_path: Path) -> None:
         async with showing(Attached(tmp_path / "none.sock")) as (app, pilot):
             await until(pilot, lambda: app.model.ended is not None)
             await settle(app, pilot)
-            assert app.model.ended is not None and "does the daemon listen there?" in app.model.ended.words
+            assert app.model.ended is not None
+            assert "does the daemon listen there?" in app.model.ended.words
             assert "starts it again" in text(app)
             await pilot.press("r")
             await until(pilot, lambda: app.model.written >= 4)
