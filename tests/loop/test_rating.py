@@ -143,6 +143,13 @@ def test_long_matches_are_played_in_two_rounds_of_which_a_score_is_made(tmp_path
     assert [result.games for result in match.read(found.path)] == 4 * [20]
 
 
+def test_on_a_gpu_a_match_is_one_round(tmp_path: Path, matches: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    (score,) = rater(tmp_path, Folder(), "rating.games=40").rate("e", "new", KEY)
+    assert [names[1] for names in matches] == ["random"]
+    assert score.games == 40
+
+
 def test_rounds_that_would_take_too_long_are_not_begun(tmp_path: Path, matches: list[Any]) -> None:
     found = rater(tmp_path, Folder(), "rating.games=40", "rating.references=[random,mcts:9,mcts:99]")
     found.compiling = 11.0  # a guess

@@ -35,7 +35,7 @@ _TELLS = 0.03  # a match whose expected share is closer to 0 or 1 tells little
 class Rater:
     """Plays each new network against fixed references and against earlier networks of the run.
 
-    Matches are played in two rounds, so that little time is enough for a result. Results are kept in
+    On CPUs matches are played in two rounds, so that little time is enough for a result. Results are kept in
     RATINGS/results.jsonl and networks in their folder, so nothing is lost between two starts.
     """
 
@@ -73,7 +73,9 @@ class Rater:
         self._too_slow: set[str] = set()  # kinds of opponents against whom no game has ended in time
         self._costs: dict[str, float] = {}  # seconds of a round against one kind of opponent, once that is compiled
         pairs = settings.games // 2
-        self._at_once = max(math.ceil(pairs / 2), min(_FEWEST_PAIRS, pairs))
+        # Small batches leave most of a GPU idle: there, half of the games take as long as all of them.
+        half = math.ceil(pairs / 2) if jax.default_backend() == "cpu" else pairs
+        self._at_once = max(half, min(_FEWEST_PAIRS, pairs))
         self._rounds = math.ceil(pairs / self._at_once)
 
     def refresh(self) -> None:
