@@ -112,6 +112,21 @@ def test_muon_makes_kernels_turn_and_leaves_vectors_to_adam() -> None:
         np.testing.assert_allclose(factor, (1 + 0.8 / (1 + 0.8)), rtol=1e-3)
 
 
+def test_muon_treats_each_kernel_by_itself() -> None:
+    """Kernels of one shape are computed together, which must not show."""
+    shape, settings = example()["a.conv.kernel"].shape, replace(SETTINGS, kind="muon")
+    numbers = np.random.default_rng(2)
+    three = [f"{name}.conv.kernel" for name in "zay"]  # not in the order of their names
+    parameters = {name: jnp.asarray(numbers.normal(size=shape), jnp.float32) for name in three}
+    given = [{name: jnp.asarray(size * x) for name, x in parameters.items()} for size in (1.0, -3.0)]
+    together = changes(settings, given, parameters)
+    for name in three:
+        alone = changes(settings, [{name: each[name]} for each in given], {name: parameters[name]})
+        for one, all_of_them in zip(alone, together, strict=True):
+            np.testing.assert_allclose(all_of_them[name], one[name], rtol=1e-4, atol=1e-6)
+    assert list(together[0]) == three
+
+
 def test_long_gradients_are_cut() -> None:
     parameters, given = example(), gradients(1)
     plain = replace(SETTINGS, kind="sgd", weight_decay=0.0, momentum=0.0)
