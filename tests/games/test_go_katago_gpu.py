@@ -92,7 +92,7 @@ def test_on_a_gpu(size: int, batch: int) -> None:
         return states, look.legal
 
     def play(round_: Any, carry: Any) -> Any:
-        states, legal = jax.lax.fori_loop(round_ * size, (round_ + 1) * size, move, carry[:2])
+        states, legal = jax.lax.fori_loop(round_ * 2 * size, (round_ + 1) * 2 * size, move, carry[:2])
         chains, ko, turn = states.chains, states.ko, states.turn.astype(jnp.int32)
         pairs = [
             *zip(
@@ -110,5 +110,5 @@ def test_on_a_gpu(size: int, batch: int) -> None:
     states = jax.tree.map(jnp.asarray, start(game, batch))
     legal = jax.jit(jax.vmap(game.legal_actions))(states)
     begin = (states, legal, jnp.zeros(3, jnp.int32))
-    wrong = jax.jit(lambda carry: jax.lax.fori_loop(0, size, play, carry))(begin)[2]
+    wrong = jax.jit(lambda carry: jax.lax.fori_loop(0, size // 2, play, carry))(begin)[2]
     assert wrong.tolist() == [0, 0, 0]
