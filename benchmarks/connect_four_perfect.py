@@ -1,6 +1,6 @@
 """How often a connect four network plays a perfect move: one that keeps what the position is worth (win, draw, loss).
 
-    python benchmarks/connect_four_perfect.py measure NET        # a folder or file with a network, see nets.saving
+    python benchmarks/connect_four_perfect.py measure NET        # a run, or a folder or file with a network
     python benchmarks/connect_four_perfect.py measure NET --own 200 --positions mine.json
     python benchmarks/connect_four_perfect.py solve --count 1000 --positions mine.json
 
@@ -32,6 +32,7 @@ from tengen.match.players import Evaluate, Player
 from tengen.match.results import wilson
 from tengen.match.solvers import connect_four as solver
 from tengen.nets.evaluators import saved
+from tengen.run import networks
 
 SHIPPED = Path(__file__).with_name("connect_four_solved.json")
 FIRST_PLY = 8
@@ -183,7 +184,7 @@ def main() -> int:
             wanted += [(columns, plain.name) for columns in sample(game, plain, half, args.seed)]
             solve(args.positions, wanted)
             return 0
-        evaluate, params = saved(args.net, game)
+        evaluate, params = saved(networks.find(args.net).path, game)
         if args.own:
             drawn = players.policy("the network", evaluate, game, params, temperature=1.0)
             solve(args.positions, [(columns, drawn.name) for columns in sample(game, drawn, args.own, args.seed)])
@@ -206,7 +207,7 @@ def _arguments() -> argparse.Namespace:
         command.add_argument("--positions", type=Path, default=SHIPPED, help="the file of solved positions")
         command.add_argument("--seed", type=int, default=0)
         if name == "measure":
-            command.add_argument("net", type=Path, help="a network that Tengen saved")
+            command.add_argument("net", type=Path, help="a network that Tengen saved, or a run")
             command.add_argument("--simulations", type=int, default=64)
             command.add_argument("--own", type=int, default=0, help="add so many positions of the network's own games")
         else:

@@ -1,0 +1,148 @@
+"""How strong Tengen should be, one command per goal: train from nothing, play the match, say whether it is reached.
+
+    python benchmarks/goals.py                                                    # the list of goals
+    python benchmarks/goals.py go9 --opponent nets/g170 --seeds 1 2               # an imported network of KataGo
+    python benchmarks/goals.py go9 --opponent "gtp:katago gtp -model M -config C" # or the real engine
+    python benchmarks/goals.py laptop --dry-run                                   # only the commands
+
+Runs and matches are kept in --folder, and the same command goes on where it was stopped. All but `laptop` want a GPU.
+`tengen import katago FILE nets/g170 --size 9` imports a network of KataGo.
+"""
+
+import argparse
+import json
+import math
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+GNU_GO = "gtp:gnugo --mode gtp --level 10"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A row of the table: what is trained for how long, and what is asked of it then."""
+
+    about: str
+    config: str
+    minutes: float
+    settings: tuple[str, ...] = ()
+    opponent: str | None = None  # None: it must be named; empty: no match
+    games: int = 400
+    share: float = 0.0  # of the points of the match
+    simulations: int = 64
+
+
+GOALS = {
+    "go9": Goal("9x9 Go, ten minutes, against KataGo's g170-b6c96", "go9", 10.0, share=0.80),
+    "go9_long": Goal("9x9 Go, thirty minutes, against the same", "go9", 30.0, share=0.95),
+    "curve": Goal("9x9 Go, thirty minutes: the rating rises to the end", "go9", 30.0, opponent=""),
+    "seeds": Goal("9x9 Go, ten minutes: two seeds within 60 Elo", "go9", 10.0, opponent=""),
+    "connect_four": Goal(
+        "connect four, five minutes: perfect moves",
+        "connect_four_gpu",
+        5.0,
+        ("rating.references=[]", "rating.earlier=0"),
+        "",
+    ),
+    "laptop": Goal("connect four on two cores, nine minutes", "connect_four", 9.0, (), "mcts:200", 100, 0.95, 32),
+    "go19": Goal("19x19 Go, one hour, against GNU Go level 10", "go19", 60.0, ("net.name=b10c128",), GNU_GO, 40, 0.50),
+}
+CLOSE = 60.0  # Elo
+PERFECT = "99.5 % of the moves by the policy alone, 99.9 % with 64 simulations"
+
+
+class Commands:
+    """Runs commands, or only prints them."""
+
+    def __init__(self, dry: bool) -> None:
+        self.dry = dry
+
+    def run(self, *words: object) -> bool:
+        """Whether it succeeded."""
+        texts = [str(word) for word in words]
+        print(f"$ {shlex.join(texts)}", flush=True)
+        return self.dry or subprocess.run(texts, check=False).returncode == 0
+
+    def tengen(self, *words: object) -> bool:
+        return self.run(sys.executable, "-m", "tengen", *words)
+
+    def share(self, one: Path, other: str | Path, goal: Goal, out: Path, seed: int) -> float | None:
+        """The share of the points that `one` wins; None if there was no match."""
+        result = out.with_suffix(".json")
+        words = ["--games", goal.games, "--simulations", goal.simulations, "--seed", seed, "--out", out]
+        if not self.tengen("match", one, other, *words, "--set", "search.algorithm=puct", "--json", result) or self.dry:
+            return None
+        return float(json.loads(result.read_text())["share"])
+
+
+def measure(name: str, goal: Goal, seeds: Sequence[int], opponent: str | None, folder: Path, commands: Commands) -> int:
+    """All seeds of a goal; 0 if it is reached by each."""
+    runs = {seed: folder / f"{goal.config}-{goal.minutes:g}-s{seed}" for seed in seeds}
+    settings = [word for setting in goal.settings for word in ("--set", setting)]
+    for seed, run in runs.items():
+        minutes = f"goal.minutes={goal.minutes:g}"
+        again = [run] if (run / "config.yaml").exists() else [goal.config, "--base", run, *settings]
+        if not commands.tengen(
+            "run", *again, "--set", minutes, *([] if len(again) == 1 else ["--set", f"run.seed={seed}"])
+        ):
+            return 1
+    if name == "connect_four":
+        told = [commands.run(sys.executable, HERE / "connect_four_perfect.py", "measure", run) for run in runs.values()]
+        print(f"the goal: {PERFECT}")
+        return 0 if all(told) else 1
+    if name == "curve":
+        told = [commands.run(sys.executable, HERE / "curve.py", *_saved(run)) for run in runs.values()]
+        print("the goal: every network is stronger than those before it")
+        return 0 if all(told) else 1
+    if name == "seeds":
+        one, other = list(runs.values())[:2]
+        share = commands.share(one, other, goal, folder / "matches" / "seeds", 0)
+        apart = math.inf if share in (None, 0.0, 1.0) else abs(400 * math.log10(share / (1 - share)))
+        return _verdict(f"two seeds are {apart:.0f} Elo apart, the goal is {CLOSE:.0f}", apart <= CLOSE, commands)
+    reached = True
+    for seed, run in runs.items():
+        share = commands.share(run, str(opponent), goal, folder / "matches" / run.name, seed)
+        found = share is not None and share >= goal.share
+        words = f"seed {seed}: {100 * (share or 0):.1f} % against {opponent}, the goal is {100 * goal.share:.0f} %"
+        reached &= _verdict(words, found, commands) == 0
+    return 0 if reached else 1
+
+
+def _saved(run: Path) -> list[Path]:
+    """The networks of a run; all of them by a pattern as long as there are none."""
+    return sorted((run / "models").glob("[!.]*")) or [run / "models" / "*"]
+
+
+def _verdict(words: str, reached: bool, commands: Commands) -> int:
+    if not commands.dry:
+        print(f"{words}: {'reached' if reached else 'not reached'}", flush=True)
+    return 0 if reached or commands.dry else 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("goal", nargs="?", choices=GOALS)
+    parser.add_argument("--opponent", help="as for `tengen match`; go9 and go9_long have no other")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--folder", type=Path, default=Path("runs/goals"))
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, and run nothing")
+    args = parser.parse_args()
+    if args.goal is None:
+        print("\n".join(f"{name:13} {goal.about}" for name, goal in GOALS.items()))
+        return 0
+    goal = GOALS[args.goal]
+    opponent = goal.opponent if args.opponent is None else args.opponent
+    if opponent is None:
+        parser.error(f"{args.goal}: name the opponent with --opponent, as nets/g170 (`tengen import katago`)")
+    if args.goal == "seeds" and len(args.seeds) < 2:
+        parser.error("seeds: expected two seeds")
+    return measure(args.goal, goal, args.seeds, opponent, args.folder, Commands(args.dry_run))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
