@@ -123,7 +123,9 @@ def learn(args: argparse.Namespace) -> None:
             losses = {name: round(value, 4) for name, value in trainer.validate([rest]).items()}
             speed = seconds / max(calls, 1)
             print(f"{args.run.name}: step {trainer.step:,}, {1000 * speed:.2f} ms a step, {losses}", flush=True)
-    saving.save(trainer.network(), args.run, parts.game, {"step": trainer.step, "samples": trainer.samples})
+    saving.save(
+        trainer.network(), args.run, parts.game, {"step": trainer.step, "samples": trainer.samples, "seconds": seconds}
+    )
     files.write_bytes(args.run / FIGURES, json.dumps({**losses, "steps": trainer.step, "seconds": seconds}).encode())
 
 
