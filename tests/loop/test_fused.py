@@ -24,9 +24,9 @@ from tengen.data.store.store import Store
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.loop.compiling import CompilingAhead
 from tengen.loop.fused import Fused
-from tengen.loop.rating import UNTRAINED
 from tengen.nets import saving
 from tengen.run import directory, metrics, part_status
+from tengen.run.networks import UNTRAINED
 from tengen.selfplay import driver
 from tengen.train import checkpoints
 from tengen.train.alpha_zero import AlphaZeroTrainer

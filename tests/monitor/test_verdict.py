@@ -24,12 +24,12 @@ def rated(*results: MatchResult, names: tuple[str, ...] = ("untrained", "n1", "n
 
 
 def told(found: RatedStrength | None) -> list[str]:
-    return verdict.hints(found, "untrained", "tengen play R --visits 3200", "tengen run larger", ["random", "mcts:50"])
+    return verdict.hints(found, "tengen play R --visits 3200", "tengen run larger", ["random", "mcts:50"])
 
 
 def test_strength_in_words() -> None:
     found = rated(*FIRST, *MIDDLE, *LAST)
-    text = verdict.strength(found, 200.0, "untrained")
+    text = verdict.strength(found, 200.0)
     assert text.startswith(
         "After 00:03:20 the network scores 88 % against mcts:50 (74 to 95 %, 40 games), "
         "100 % against random (91 to 100 %, 40 games). It is "
@@ -41,12 +41,12 @@ def test_strength_in_words() -> None:
 
 
 def test_a_network_weaker_than_random_play() -> None:
-    text = verdict.strength(rated(MatchResult("n1", "random", 2, 0, 18), names=("n1",)), 60.0, "untrained")
+    text = verdict.strength(rated(MatchResult("n1", "random", 2, 0, 18), names=("n1",)), 60.0)
     assert "Elo below random play" in text
 
 
 def test_a_network_that_met_only_networks_still_has_a_place() -> None:
-    text = verdict.strength(rated(*FIRST, *MIDDLE, LAST[2]), 200.0, "untrained")
+    text = verdict.strength(rated(*FIRST, *MIDDLE, LAST[2]), 200.0)
     assert text.startswith("It is ")
 
 

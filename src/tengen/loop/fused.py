@@ -23,7 +23,6 @@ from tengen.loop import resuming
 from tengen.loop.compiling import CompilingAhead
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
-from tengen.loop.rating import UNTRAINED
 from tengen.nets.network import Network
 from tengen.run import counts as counting
 from tengen.run import networks, safe_exit, starting
@@ -292,7 +291,7 @@ class Fused(RatedRun):
         """Rate the network that played the first games, with the first that has learned: nothing waits for it."""
         if self._untrained is not None:
             weights, self._untrained = self._untrained, None
-            self._play_matches(UNTRAINED, weights, seconds, self._show, stop, last=False)
+            self._play_matches(networks.UNTRAINED, weights, seconds, self._show, stop, last=False)
 
     def _finish(self, stop: Stop) -> None:
         """Write everything, and rate the last network if it is new."""

@@ -11,7 +11,7 @@ import jax
 
 from tengen.analysis import run_chart
 from tengen.errors import TengenError
-from tengen.loop.rating import UNTRAINED, Rater
+from tengen.loop.rating import Rater
 from tengen.match.results import MatchResult
 from tengen.monitor.display import Display
 from tengen.monitor.reporting import RunReporter
@@ -129,10 +129,6 @@ class RatedRun(InProcessRun):
     def _change(self, config: Any) -> None:
         self._budget = TimeBudget.of(config.goal, config.rating.minutes)
         self.rater.change(config.search, config.rating)
-
-    def _is_new(self) -> bool:
-        """Whether nothing was learned or rated yet, so that the untrained network should be rated."""
-        return not (self.trainer.step or self.networks.newest or self.rater.rating(UNTRAINED))
 
     def _end(self) -> float:
         """Seconds to reserve for the last rating and for writing everything."""

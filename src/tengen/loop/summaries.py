@@ -80,8 +80,6 @@ def of_parts(driver: Any, reason: str, commands: dict[str, str]) -> RunSummary:
 
 def strength(loop: Any) -> str:
     """How strong the network is, and what would make it stronger."""
-    from tengen.loop.rating import UNTRAINED
-
     config, base, rated = loop.config, loop.base, loop.rater.rated()
     if loop.trainer.step == 0:
         first, rows = config.data.first_rows, loop.counts.rows
@@ -96,8 +94,8 @@ def strength(loop: Any) -> str:
     visits = EngineSettings().visits
     search = f"{shlex.join([program(), 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
     search += f"; in its matches: {config.rating.simulations})"
-    hints = verdict.hints(rated, UNTRAINED, search, larger, config.rating.references)
-    text = "" if rated is None else verdict.strength(rated, loop.counts.seconds, UNTRAINED)
+    hints = verdict.hints(rated, search, larger, config.rating.references)
+    text = "" if rated is None else verdict.strength(rated, loop.counts.seconds)
     return "\n".join(filter(None, (text, "To make it stronger:", *(f"  {hint}" for hint in hints))))
 
 
