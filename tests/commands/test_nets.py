@@ -1,5 +1,8 @@
 """`tengen nets`."""
 
+import shutil
+import sys
+
 import pytest
 
 from tengen import nets
@@ -41,3 +44,12 @@ def test_one_network(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_cannot_be_shown(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert main(["nets", *arguments]) == 2
     assert capsys.readouterr().err.startswith(message)
+
+
+def test_what_it_suggests_can_be_typed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [".venv/bin/tengen", "nets"])
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert main(["nets"]) == 0
+    assert "(`.venv/bin/tengen nets " in capsys.readouterr().out
+    assert main(["nets", "connect_four"]) == 0
+    assert "try it: .venv/bin/tengen play connect_four" in capsys.readouterr().out

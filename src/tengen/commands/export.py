@@ -2,10 +2,11 @@
 
 import argparse
 import importlib
+import shlex
 from pathlib import Path
 from typing import Any
 
-from tengen import schema
+from tengen import schema, words
 from tengen.commands.part import add_part, drive
 from tengen.errors import TengenError
 
@@ -13,7 +14,7 @@ _TRY = {
     "katago": "katago gtp -model {out} -config gtp.cfg",
     "lc0": "lc0 --weights={out}",
     "lc0-float32": "lc0 --weights={out}",
-    "tengen": "tengen play {out}",
+    "tengen": "{program} play {out}",
     "onnx": "https://netron.app shows the file; docs/onnx.md has programs in Python and JavaScript",
 }
 """What a user may do with the file of each format."""
@@ -95,7 +96,7 @@ def _write(args: argparse.Namespace) -> int:
         for note in exchange.export(found.path, args.name or found.name, out, *filter(None, [encoding])):
             print(f"note: {note}")
     print(f"{found.name} -> {out}")
-    print(f"try it: {_TRY[kind].format(out=out)}")
+    print(f"try it: {_TRY[kind].format(out=shlex.quote(str(out)), program=words.program())}")
     return 0
 
 

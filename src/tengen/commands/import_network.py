@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.errors import TengenError
+from tengen.words import program
 
 _ABOUT = """Turns a network of KataGo or Lc0 into one of Tengen, which then works wherever a network is expected: in
 gtp, uci, analyze, match, and as net.start_from of a run (for KataGo's, one with observation: katago)."""
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     description = import_network(args.file, args.net, options)
     print(description)
     print(f"the network: {args.net}")
-    print(f"try it:      tengen play {args.net}")
+    print(f"try it:      {shlex.join([program(), 'play', str(args.net)])}")
     if args.format == "katago":
         print(f"go on:       {_to_go_on(args.net)}")
     return 0
@@ -64,6 +65,6 @@ def _to_go_on(net: Path) -> str:
     size = saved.options["size"]
     rules = "go9" if size == 9 else "go19" if size == 19 else f"go19 --set game.size={size}"
     return (
-        f"tengen run {rules} --base runs/NAME --set game.observation=katago --set {named} "
+        f"{program()} run {rules} --base runs/NAME --set game.observation=katago --set {named} "
         f"--set net.start_from={shlex.quote(str(net))}"
     )

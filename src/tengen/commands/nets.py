@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tengen import config, nets, schema
 from tengen.errors import TengenError
 from tengen.run import shipped
+from tengen.words import program
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"  {ending:6} {meaning}")
     if trained := shipped.names():
         print(f"\nTrained networks that come with Tengen, to play with: {', '.join(trained)}")
-        print(f"(`tengen nets {trained[0]}` tells more about one)")
+        print(f"(`{program()} nets {trained[0]}` tells more about one)")
     return 0
 
 
@@ -93,7 +94,7 @@ def _show_shipped(name: str) -> None:
         print(f"  trained for      {info['seconds'] / 60:.1f} minutes")
     for key, text in info.get(shipped.ABOUT, {}).items():
         print(f"  {key:16} {text}")
-    print(f"try it: tengen play {name}")
+    print(f"try it: {program()} play {name}")
     if text := info.get(shipped.CONFIGURATION):
         print(f"\n{text.rstrip()}")
 

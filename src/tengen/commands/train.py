@@ -7,6 +7,7 @@ from typing import Any
 from tengen.commands.numbers import positive
 from tengen.commands.part import add_part, drive, load, say
 from tengen.errors import OptionError
+from tengen.words import program
 
 _ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
 few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C. If all rows of the run come from `tengen
@@ -134,6 +135,6 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
 
 def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:
     """The command without its settings."""
-    words = ["tengen", "train", args.config, "--base", str(base)]
+    words = [program(), "train", args.config, "--base", str(base)]
     words += [] if name == "main" else ["--name", name]
     return words + ([] if args.role is None else ["--role", args.role])

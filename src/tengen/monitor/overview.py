@@ -263,7 +263,7 @@ def check(base: Path) -> None:
             if (base / RUN_FILE).exists():
                 return
             what = f"no run, because it has no {RUN_FILE}" if any(base.iterdir()) else "empty, so there is no run"
-            raise TengenError(f"{base}: is {what}; `tengen run CONFIG --base {base}` starts one")
+            raise TengenError(f"{base}: is {what}; `{program()} run CONFIG --base {base}` starts one")
         what = "is a file, expected the folder of a run" if base.exists() else "there is no such folder"
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"

@@ -19,6 +19,7 @@ from tengen.errors import TengenError
 from tengen.sweep.plan import PlannedTrial, SweepPlan, load
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult, TrialSpec
+from tengen.words import program
 
 T = TypeVar("T")
 _PLAN, _ROUNDS = "plan.json", "rounds.json"
@@ -51,7 +52,7 @@ class SweepFolder:
             problems += [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
         if problems:
             few = problems[:_DIFFERENCES] + (["..."] if len(problems) > _DIFFERENCES else [])
-            go_on = f"go on with it (tengen sweep --base {self.path}), or choose another --base"
+            go_on = f"go on with it ({program()} sweep --base {self.path}), or choose another --base"
             raise ConfigError([*few, f"{self.path}: is another sweep; {go_on}"])
         if there.plan != planned.plan:  # another metric, and nothing was decided by the old one
             self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
