@@ -1,6 +1,7 @@
 """`tengen train`: learn from the newest shuffle, as a part of a run."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from tengen.errors import OptionError
 from tengen.words import program
 
 _ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
-few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C. If all rows of the run come from `tengen
-data from-games` or from KataGo's self-play, it shuffles and exports, too."""
+few epochs. Goes on where the trainer of that name stopped. Ends at goal.steps, or with Ctrl-C. If all rows of the run
+come from `tengen data from-games` or from KataGo's self-play, it shuffles and exports, too."""
 ROLES = ("main", "extra", "trainonly")
 
 
@@ -89,10 +90,12 @@ def _on_hosts(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace, beat: Any = None) -> int:
     """Learn; `beat` is the heartbeat of several processes."""
     from tengen.config.source import RUN_FILE
+    from tengen.run.children import PARENT
     from tengen.run.locks import check_name
 
     name = check_name(args.name)
     role = args.role or ("main" if name == "main" else "extra")
+    alone = PARENT not in os.environ  # the driver of all parts ends them itself
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
         from functools import partial
@@ -111,7 +114,8 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
         directory.write(config, base / "train" / name, provenance.lines(), say)
         if beat is not None:
             announce({"do": "begin", "config": to_dict(config)})
-        train = partial(TrainPart, config, base, stop, say, name=name, role=role, max_epochs=args.max_epochs)
+        limits = {"max_epochs": args.max_epochs, "end_at_goal": alone}
+        train = partial(TrainPart, config, base, stop, say, name=name, role=role, **limits)
         if supervised.is_supervised(base):
             say("all rows are of games that others played, so this trainer also shuffles and exports")
             return supervised.SupervisedPart(config, base, stop, say, train, ends=args.stop_when_limited)
