@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tengen import schema
 from tengen.config import load
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
@@ -162,4 +163,4 @@ def test_what_is_kept_is_not_perturbed() -> None:
 
 def test_json_and_back() -> None:
     axes = (ValueChoice("a", (None, 1.5, "x", [1])), ValueRange("b", 1, 5, log=True, step=1))
-    assert space.from_json([axis.to_json() for axis in axes], lambda settings: ()).axes == axes
+    assert space.restored([schema.to_dict(axis) for axis in axes], lambda settings: ()).axes == axes

@@ -61,9 +61,6 @@ class ValueChoice:
         place = ordered.index(value) + source.choice((-1, 1))
         return ordered[min(max(place, 0), len(ordered) - 1)]
 
-    def to_json(self) -> dict[str, Any]:
-        return {"key": self.key, "values": list(self.values)}
-
 
 @dataclass(frozen=True)
 class ValueRange:
@@ -98,9 +95,6 @@ class ValueRange:
         first, last = math.ceil(self.low / self.step), math.floor(self.high / self.step)
         multiple = min(max(round(number / self.step), first), last) * self.step
         return int(multiple) if float(self.step).is_integer() else multiple
-
-    def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
 
 
 Axis = ValueChoice | ValueRange
@@ -166,8 +160,8 @@ class Space:
         raise ConfigError(_together(problems))
 
 
-def from_json(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], Sequence[str]]) -> Space:
-    """The space of axes that were written by `to_json`."""
+def restored(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], Sequence[str]]) -> Space:
+    """The space of axes that `schema.to_dict` made plain."""
     axes: list[Axis] = []
     for axis in data:
         if "values" in axis:

@@ -2,8 +2,8 @@
 
     result = run_trial(TrialSpec("003", "sweeps/x/config.yaml", ("goal.steps=500",), "sweeps/x/trials/003", "003.log"))
 
-Input and output are plain data (`to_json`, `from_json`), and nothing else is shared with the caller, so any executor on
-any machine that sees the folder can run a trial. An interrupted trial continues when it is run again, and one that has
+Input and output are plain data, and nothing else is shared with the caller, so any executor on any machine that sees
+the folder can run a trial. An interrupted trial continues when it is run again, and one that has
 used up its budget ends at once.
 """
 
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -51,13 +51,6 @@ class TrialSpec:
     folder: str  # the run directory
     log: str  # the file to which the output of the run is appended
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "TrialSpec":
-        return TrialSpec(**{**data, "overrides": tuple(data["overrides"])})
-
 
 @dataclass(frozen=True)
 class TrialResult:
@@ -68,18 +61,10 @@ class TrialResult:
     """
 
     status: Literal["done", "failed", "stopped"]
-    values: Mapping[str, float | None] = field(default_factory=dict)
+    values: Mapping[str, int | float | None] = field(default_factory=dict)
     matches: tuple[tuple[str, str, int, int, int], ...] = ()  # a, b, wins of a, draws, losses
     why: str = ""  # it failed
     lines: tuple[str, ...] = ()  # the last that it said, if it failed
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "TrialResult":
-        matches = tuple((str(a), str(b), int(w), int(d), int(x)) for a, b, w, d, x in data["matches"])
-        return TrialResult(**{**data, "matches": matches, "lines": tuple(data["lines"])})
 
 
 def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: False) -> TrialResult:
