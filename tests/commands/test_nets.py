@@ -37,7 +37,7 @@ def test_one_network(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["b2"], '"b2": no network has that name'),
         (["b2c8", "--game", "hironaka"], "hironaka has no board"),
-        (["b2c8", "--game", "checkers"], '"checkers": unknown configuration'),
+        (["b2c8", "--game", "checkers"], "--game checkers: neither a game (tic_tac_toe, "),
         (["b2c8", "--heads", "scores"], "--heads scores: unknown head, did you mean score?"),
     ],
 )

@@ -30,7 +30,7 @@ from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
 from tengen.roles import buffer
 from tengen.run import children, directory, metrics, networks, part_status
-from tengen.sweep import copying, trial
+from tengen.sweep import copying
 from tengen.sweep.folder import SweepFolder
 
 KINDS = ("FIFO", "socket", "folder", "device", "dangling link")
@@ -137,7 +137,7 @@ PASSING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the last metrics": ("metrics.jsonl", lambda path: metrics.last(path) is None),
     "a verdict": ("verdict.json", lambda path: networks.verdict(path.parent) == {}),
     "notices": ("parts/selfplay-a.json", lambda path: part_status.look(path.parents[1]) == []),
-    "the log of a trial": ("a.log", lambda path: trial._last_lines(path) == ()),
+    "the log of a trial": ("a.log", lambda path: children.last_lines(path, 0) == []),
     "chunks to be counted": (
         "selfplay/net/0000000000-a.npz",
         lambda path: TotalsCounter(path.parents[2]).look().chunks == 0,

@@ -88,7 +88,8 @@ def test_every_problem_is_said_at_once_and_a_setting_is_given_once(config: Confi
 
 def test_what_is_written_for_set_is_read_back_as_it_was(config: Config) -> None:
     for key, value in {"train.optimizer.learning_rate": 3e-7, "net.heads": ["moves_left"], "net.name": "b1c8"}.items():
-        read = dict(space.settings(load("tic_tac_toe", [space.override(key, value)])))[key].value
+        changed = load("tic_tac_toe", [space.override(key, value)])
+        read = {schema.dotted(each.path): each.value for each in schema.flat(changed)}[key]
         assert (list(read) if isinstance(read, tuple) else read) == value
 
 

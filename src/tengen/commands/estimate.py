@@ -1,13 +1,12 @@
 """`tengen estimate`: the cost of a run on this machine, after a minute of measuring."""
 
 import argparse
-import math
 import sys
 from typing import Any
 
 from tengen import config as configuration
 from tengen.commands.config import add_config
-from tengen.commands.numbers import whole
+from tengen.commands.numbers import amount, whole
 from tengen.errors import OptionError
 
 _MACHINES = whole(1, 100_000)
@@ -24,7 +23,11 @@ def add(subparsers: Any) -> None:
     )
     add_config(parser)
     parser.add_argument(
-        "--seconds", type=_seconds, default=60.0, metavar="S", help="of measuring, besides compiling (%(default)g)"
+        "--seconds",
+        type=amount("seconds", 86_400),
+        default=60.0,
+        metavar="S",
+        help="of measuring, besides compiling (%(default)g)",
     )
     parser.add_argument("--nodes", type=_MACHINES, metavar="N", help="also estimate a cluster of that many machines")
     parser.add_argument(
@@ -62,16 +65,6 @@ def run(args: argparse.Namespace) -> int:
         print("\non a cluster")
         print("\n".join(estimate.describe_cluster(found, plan)))
     return 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, at most a day, got {text!r}")
-    return seconds
 
 
 def _show(text: str) -> None:

@@ -36,19 +36,21 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, or what one network is made of."""
+    from tengen.match.player_spec import make_game
+
     if args.net is not None and args.net in shipped.names():
         _show_shipped(args.net)
         return 0
     if args.net is not None:
         spec = nets.spec(args.net)
-        game = _game(args.game or ("hironaka" if spec.layers else "chess" if spec.is_lc0 else "go9"))
+        game = make_game(args.game or ("hironaka" if spec.layers else "chess" if spec.is_lc0 else "go9"))
         heads = args.heads
         if heads is None and (spec.function or spec.is_lc0):  # a network of a user may have none
             heads = ["moves_left"] if spec.is_lc0 else []
         _show(args.net, game, _heads(heads, game))
         return 0
     for name in (args.game,) if args.game else ("go9", "hironaka"):
-        game = _game(name)
+        game = make_game(name)
         _table(game, _heads(args.heads, game))
     print("\nAny number of blocks and channels makes a name, as b3c32, b8c192nbt (nested) or mlp2x64. Endings:")
     for ending, meaning in nets.ENDINGS.items():
@@ -57,18 +59,6 @@ def run(args: argparse.Namespace) -> int:
         print(f"\nTrained networks that come with Tengen, to play with: {', '.join(trained)}")
         print(f"(`{program()} nets {trained[0]}` tells more about one)")
     return 0
-
-
-def _game(name: str) -> "Game":
-    """The game of that name with its usual options, or that of a configuration."""
-    from tengen import games
-
-    if games.is_name(name):
-        return games.make(name)
-    chosen = config.load_any(name).game
-    if chosen is None:
-        raise TengenError(f"{name}: names no game, which its program gives")
-    return games.make(chosen.name, **vars(chosen.options))
 
 
 def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:

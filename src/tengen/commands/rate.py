@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen.commands.engines import add_engines, check_games, dtype, make_plan, read_terms
-from tengen.commands.numbers import count, positive
+from tengen.commands.numbers import amount, count, positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -38,9 +38,11 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--games", type=count, default=64, help="of one match, in pairs; 0: none (%(default)s)")
     parser.add_argument("--no-play", action="store_true", help="only the table of what was played before")
     parser.add_argument("--rounds", type=positive, metavar="N", help=f"matches at most ({_MATCHES} if nothing is said)")
-    parser.add_argument("--minutes", type=float, metavar="M", help="no match begins after that")
+    parser.add_argument("--minutes", type=amount("minutes", 1e9), metavar="M", help="no match begins after that")
     parser.add_argument("--total-games", type=positive, metavar="N", help="games at most, of all matches together")
-    parser.add_argument("--error", type=float, metavar="ELO", help="until every error (+-) is at most that")
+    parser.add_argument(
+        "--error", type=amount("Elo", 1e9), metavar="ELO", help="until every error (+-) is at most that"
+    )
     parser.add_argument("--simulations", type=positive, metavar="N", help="per move (default: rating.simulations)")
     parser.add_argument("--zero", metavar="NAME", help="whose Elo is 0 (default: random, or the weakest mcts)")
     parser.add_argument(
@@ -179,10 +181,6 @@ def _check(args: argparse.Namespace) -> None:
     saving.check_picture(args.plot)
     for path in (args.plot, args.json):
         saving.check_folder(path)
-    for name in ("minutes", "error"):
-        value = getattr(args, name)
-        if value is not None and not 0 < value < 1e9:
-            raise TengenError(f"--{name}: expected a number above 0, got {value:g}")
     for path in args.results:
         if not (path / results.FILE if path.is_dir() else path).exists():
             raise TengenError(f"--results {path}: expected a file of results or the folder of a match")

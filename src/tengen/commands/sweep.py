@@ -10,6 +10,7 @@ from typing import Any
 
 from tengen.commands import part
 from tengen.commands.config import add_overrides
+from tengen.commands.numbers import whole
 from tengen.errors import OptionError
 from tengen.words import program
 
@@ -63,7 +64,9 @@ def add(subparsers: Any) -> None:
     seen.add_argument("--best", choices=("high", "low"), metavar="WAY", help="high or low (losses: low; others: high)")
     where = parser.add_argument_group("where")
     where.add_argument("--base", type=Path, metavar="SWEEP", help="its folder (default: sweeps/<name of the run>)")
-    where.add_argument("--parallel", type=int, metavar="K", help="trials at once (one a GPU, or one for two cores)")
+    where.add_argument(
+        "--parallel", type=whole(1, 1000), metavar="K", help="trials at once (one a GPU, or one for two cores)"
+    )
     where.add_argument(
         "--on", choices=("here", "ray"), default="here", metavar="WHERE", help="here, or on a Ray cluster: ray"
     )
@@ -90,8 +93,6 @@ def run(args: argparse.Namespace) -> int:
     folder, planned = _planned(args, say)
     if args.show:
         return _results(Driver(folder, folder.open(), LocalExecutor(())), args.json)
-    if args.parallel is not None and not 1 <= args.parallel <= 1000:
-        raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {args.parallel}")
     with (
         _executor(args, folder.path, say) as executor,
         lock.locked(folder.path, what=f"the sweep in {folder.path}"),

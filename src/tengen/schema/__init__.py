@@ -33,7 +33,7 @@ from tengen.schema.declaration import (
     variant,
 )
 from tengen.schema.json_files import from_json, read_json, write_json
-from tengen.schema.words import Path, dotted, in_quotes, quote, unknown
+from tengen.schema.words import Path, dotted, in_quotes, leaves, quote, unknown
 
 __all__ = [
     "REQUIRED",
@@ -52,6 +52,7 @@ __all__ = [
     "from_options",
     "in_quotes",
     "key_names",
+    "leaves",
     "quote",
     "read_json",
     "setting",

@@ -164,9 +164,18 @@ def below(names: KeyNames, *section: str | int) -> KeyNames:
     return {path[depth:]: key for path, key in names.items() if path[:depth] == section and len(path) > depth}
 
 
+class FlatSetting(NamedTuple):
+    """A setting of a whole tree of sections."""
+
+    path: Path
+    value: Any
+    rule: Rule
+    shape: "Shape"
+
+
 def flat(
     instance: Any, path: Path = (), rule: Rule | None = None, names: KeyNames | None = None
-) -> Iterator[tuple[Path, Any, Rule]]:
+) -> Iterator[FlatSetting]:
     """Every setting of `instance` and of its sections, with its value; the rule has the `change` that holds for it."""
     above, names = rule or Rule(), key_names(type(instance), instance) if names is None else names
     for field in declared(type(instance)):
@@ -183,7 +192,7 @@ def flat(
         if dataclasses.is_dataclass(value):
             yield from flat(value, here, own, below(names, field.name))
         else:
-            yield here, value, own
+            yield FlatSetting(here, value, own, field.shape)
 
 
 def expected(found: "Shape", rule: Rule | None = None, names: KeyNames = _NO_NAMES) -> str:
