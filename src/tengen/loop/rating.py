@@ -19,8 +19,8 @@ from tengen.match.device_match import Match, MatchStanding
 from tengen.match.driver import MatchRounds
 from tengen.match.ratings import Rating, Ratings, is_reference, rate
 from tengen.match.results import MatchResult, expected_share
+from tengen.monitor.strength import RatedStrength
 from tengen.monitor.summary import RatingPoint
-from tengen.monitor.verdict import RatedStrength
 from tengen.run.networks import UNTRAINED, RunNetworks
 
 _NETWORK = "network"  # the kind of all networks: matches against them share a program and take equally long

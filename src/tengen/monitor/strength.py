@@ -67,7 +67,7 @@ class RatedStrength:
         return bool(scores) and all(score.points >= _WINS * score.games for score in scores)
 
 
-def strength(rated: RatedStrength, elapsed: float) -> str:
+def in_words(rated: RatedStrength, elapsed: float) -> str:
     """One paragraph about the newest network."""
     ratings, name = rated.ratings, rated.newest
     if name == UNTRAINED:
