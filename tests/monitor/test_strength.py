@@ -1,10 +1,9 @@
 """What is said of a network at the end of a run."""
 
-from tengen.monitor.strength import RatedStrength
-
 from tengen import match
 from tengen.match.results import MatchResult
 from tengen.monitor import strength
+from tengen.monitor.strength import RatedStrength
 
 FIRST = [MatchResult("untrained", "random", 28, 0, 12), MatchResult("untrained", "mcts:50", 2, 0, 38)]
 MIDDLE = [
