@@ -17,15 +17,13 @@ from tengen.errors import TengenError
 _MOST = 1_000_000
 _INTERRUPTED = 130
 
+HELP = "measure how fast this machine is"
+ABOUT = "Measures how fast this machine is. Each benchmark is a command of its own."
+EXAMPLE = "tengen bench games"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "bench",
-        help="measure how fast this machine is",
-        description="Measures how fast this machine is. Each benchmark is a command of its own.",
-        example="tengen bench games",
-    )
+
+def add(parser: Any) -> None:
+    """Declare its arguments."""
     benches = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
     games = benches.add_parser(
         "games",

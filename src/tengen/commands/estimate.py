@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from typing import Any
 
 from tengen import config as configuration
 from tengen.commands.config import add_config
@@ -11,16 +10,16 @@ from tengen.errors import OptionError
 
 _MACHINES = whole(1, 100_000)
 
+HELP = "how long a run will take here, and how much memory"
+ABOUT = (
+    "Measures the parts of a run on this machine for about a minute, and says how long the "
+    "whole run would take and how much memory it needs. Nothing is written."
+)
+EXAMPLE = "tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "estimate",
-        help="how long a run will take here, and how much memory",
-        description="Measures the parts of a run on this machine for about a minute, and says how long the "
-        "whole run would take and how much memory it needs. Nothing is written.",
-        example="tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4",
-    )
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_config(parser)
     parser.add_argument(
         "--seconds",
@@ -36,7 +35,6 @@ def add(subparsers: Any) -> None:
         metavar="G",
         help="of that cluster, each like this device (1; without a GPU: none, and nodes like this machine)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

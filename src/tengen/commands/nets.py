@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 _WIDTH = 100
 
+HELP = "list the networks with their size and cost"
+ABOUT = (
+    "Lists the named network architectures with their parameters and operations per position, and the "
+    "trained networks that come with Tengen, or shows one of them in detail."
+)
+EXAMPLE = "tengen nets b6c96-se --game go9"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "nets",
-        help="list the networks with their size and cost",
-        description="Lists the named network architectures with their parameters and operations per position, and the "
-        "trained networks that come with Tengen, or shows one of them in detail.",
-        example="tengen nets b6c96-se --game go9",
-    )
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument(
         "net", metavar="NAME", nargs="?", help="show this one in detail, such as b6c96-se or my_net:build"
     )
@@ -31,7 +31,6 @@ def add(subparsers: Any) -> None:
         "--game", metavar="GAME", help="for which game: a configuration, or a game that `tengen games` lists"
     )
     parser.add_argument("--heads", metavar="HEAD", nargs="*", help="extra heads (default: all that the game can teach)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,20 +13,16 @@ from tengen.errors import TengenError
 if TYPE_CHECKING:
     from tengen.match.league import LeagueRating
 
-_ABOUT = """Rates all networks of a run and anchors in Elo, by the Bradley-Terry model over all games that they have
+HELP = "the strength of all networks of a run"
+ABOUT = """Rates all networks of a run and anchors in Elo, by the Bradley-Terry model over all games that they have
 played. Then plays the match that is expected to make the ratings most certain, and so on. All results are kept in
 RUN/ratings. Ctrl-C ends it; the same command goes on."""
+EXAMPLE = "tengen rate runs/go9 --anchors random mcts:200 --minutes 30"
 _MATCHES = 20  # if no option says when to stop
 
 
-def add(subparsers: Any) -> None:
-    """Declares the command and its arguments."""
-    parser = subparsers.add_parser(
-        "rate",
-        help="the strength of all networks of a run",
-        description=_ABOUT,
-        example="tengen rate runs/go9 --anchors random mcts:200 --minutes 30",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument("base", metavar="RUN", type=Path, help="a run's folder")
     parser.add_argument(
         "--anchors",
@@ -52,7 +48,6 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="an .svg or .png (RUN/ratings/ratings.svg)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there; -: standard output")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,20 +14,18 @@ from tengen.commands.numbers import whole
 from tengen.errors import OptionError
 from tengen.words import program
 
-_ABOUT = """Runs one configuration many times with different settings, and says which of them are good. Everything is
+HELP = "try many settings, and say which are good (docs/sweep.md)"
+ABOUT = """Runs one configuration many times with different settings, and says which of them are good. Everything is
 kept in one folder; Ctrl-C stops the sweep, and `tengen sweep --base SWEEP` goes on."""
+EXAMPLE = (
+    "tengen sweep tic_tac_toe --grid net.name=b1c8,b2c16 --steps 500\n"
+    "tengen sweep connect_four --random train.lr=1e-4..1e-2:log --trials 20 --minutes 5"
+)
 _STRATEGIES = ("grid", "random", "halving", "population")
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "sweep",
-        help="try many settings, and say which are good (docs/sweep.md)",
-        description=_ABOUT,
-        example="tengen sweep tic_tac_toe --grid net.name=b1c8,b2c16 --steps 500\n"
-        "tengen sweep connect_four --random train.lr=1e-4..1e-2:log --trials 20 --minutes 5",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument(
         "config",
         metavar="CONFIG",
@@ -80,7 +78,6 @@ def add(subparsers: Any) -> None:
     where.add_argument("--retry", action="store_true", help="run those again that have failed")
     where.add_argument("--show", action="store_true", help="run nothing, show what there is")
     where.add_argument("--json", action="store_true", help="the results for programs, on standard output")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

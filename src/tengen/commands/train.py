@@ -10,20 +10,16 @@ from tengen.commands.part import add_part, drive, load, say
 from tengen.errors import OptionError
 from tengen.words import program
 
-_ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
+HELP = "a part of a run: learn from its newest shuffle"
+ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
 few epochs. Goes on where the trainer of that name stopped. Ends at goal.steps, or with Ctrl-C. If all rows of the run
 come from `tengen data from-games` or from KataGo's self-play, it shuffles and exports, too."""
+EXAMPLE = "tengen train go9 --base runs/go9"
 ROLES = ("main", "extra", "trainonly")
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "train",
-        help="a part of a run: learn from its newest shuffle",
-        description=_ABOUT,
-        example="tengen train go9 --base runs/go9",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_part(parser, "end when there is nothing to learn from for now")
     parser.add_argument("--name", default="main", help="of the trainer; several may train in one run (default: main)")
     parser.add_argument(
@@ -43,7 +39,6 @@ def add(subparsers: Any) -> None:
     )
     hosts.add_argument("--processes", type=positive, metavar="N", help="how many processes there are")
     hosts.add_argument("--process", type=int, metavar="I", help="the number of this one; only 0 reads and writes files")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
