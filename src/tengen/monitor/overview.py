@@ -296,11 +296,8 @@ def _shuffle(base: Path) -> ShuffleInfo | None:
     found = shuffled.newest(base)
     if found is None:
         return None
-    try:
-        train, validation = (sum(int(file.rows) for file in side) for side in (found.train, found.validation))
-        return ShuffleInfo(found.name, train, validation, (int(found.window[0]), int(found.window[1])))
-    except (ValueError, TypeError, OverflowError) as error:
-        raise TengenError(f"{found.folder / shuffled.INDEX}: not the index of a shuffle: {error}") from None
+    train, validation = (sum(file.rows for file in side) for side in (found.train, found.validation))
+    return ShuffleInfo(found.name, train, validation, found.window)
 
 
 def disk_use(base: Path) -> DiskUse:
