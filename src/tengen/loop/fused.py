@@ -24,7 +24,7 @@ from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.nets.network import Network
 from tengen.run import counts as counting
-from tengen.run import networks, safe_exit, starting
+from tengen.run import first_network, networks, safe_exit
 from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
@@ -57,7 +57,7 @@ class Fused(RatedRun):
         config, closing = self.config, self._closing
         self._open()
         self.reporter.show("building the network", RunStatus(self._now()))
-        self.components = parts = Components(starting.local(config, self.base))
+        self.components = parts = Components(first_network.local(config, self.base))
         parts.check_memory(self.plays)
         self.trainer, game = parts.trainer, parts.game
         self._open_rater(game, parts.spec, parts.evaluate)

@@ -17,6 +17,7 @@ from tengen.monitor.display import Display
 from tengen.monitor.reporting import RunReporter
 from tengen.run import counts as counting
 from tengen.run import safe_exit
+from tengen.run.config_watch import ConfigWatch
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
@@ -24,7 +25,6 @@ from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import RatedNetwork, RunStatus
 from tengen.run.time_budget import SteadyProgress, TimeBudget
-from tengen.run.watching import ConfigWatch
 
 TRAINER = "main"
 SESSION = "session"  # the kind of metrics with which every start of a run begins

@@ -18,7 +18,7 @@ from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
 from tengen.config.trainers import TrainerConfig
 from tengen.files import lock
-from tengen.run import changes, starting
+from tengen.run import changes, first_network
 from tengen.run.changes import SettingChange
 
 _OWN = ("goal", "rating", "data.max_chunk_rows", "train", "shuffle", "ring", "gate", "daemon", "evaluation")
@@ -41,7 +41,7 @@ def write(
     """
     path = base / _FILE
     if not path.exists():
-        starting.check(config, base)
+        first_network.check(config, base)
     if base.is_dir():
         files.check_links(base)
     with lock.writable(base):

@@ -30,7 +30,7 @@ from tengen.interop.katago import base as katago
 from tengen.interop.lc0 import exchange as lc0
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
-from tengen.run import networks, starting
+from tengen.run import first_network, networks
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.checkpoints import Checkpoints
@@ -61,7 +61,7 @@ def submit_checkpoint(base: Path, trainer: str) -> Path:
     if not (folder / RUN_FILE).exists():
         raise TengenError(f"{folder}: no trainer of that name has been here")
     config = load_config(folder / RUN_FILE)
-    trained = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, trainer)))
+    trained = AlphaZeroTrainer(AlphaZeroConfig.of(first_network.local(config, base, trainer)))
     with Checkpoints(folder, config.train.checkpoints, read_only=True) as checkpoints:  # the trainer may be at work
         resumed = trained.resume(checkpoints)
     if resumed is None:

@@ -27,7 +27,7 @@ from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
 from tengen.loop.parts.shuffled_rows import ShuffledRows
 from tengen.run import counts as counting
-from tengen.run import directory, networks, safe_exit, starting
+from tengen.run import directory, first_network, networks, safe_exit
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
@@ -101,7 +101,7 @@ class TrainPart(Part):
         self.name, self.role = name, role
         self._config, self._base, self._stop, self._say = config, base, stop, say
         self._max_epochs, self._end_when_limited, self._end_at_goal = max_epochs, end_when_limited, end_at_goal
-        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, name)))
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(first_network.local(config, base, name)))
         self._game = self.trainer.config.game
         self._form, self._identity = RowFormat.of(self._game, config.net.heads), GameIdentity.of(self._game)
         self.folder = base / "train" / name
