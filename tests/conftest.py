@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import contextlib
+import ctypes
 import gc
 import os
 import re
@@ -82,16 +83,27 @@ def pytest_collection_finish() -> None:
 # Of the 65,530 pieces of memory that Linux lets a process have, every compiled program takes about nine; a process
 # without any left dies in the middle of loading the next one.
 _MOST_PIECES = 52_000
+_MOST_MEMORY = 2_500_000_000  # bytes, so that several processes fit into a small machine
+_MORE_MEMORY = 500_000_000  # bytes by which a process that stays above that grows before programs are forgotten again
+_kept_memory = [0]  # when they were last forgotten
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_programs() -> Iterator[None]:
-    """Forget compiled programs before there are too many of them for one process."""
+    """Forget compiled programs before there are too many of them for one process, or for the memory."""
     yield
-    with contextlib.suppress(OSError):  # only Linux tells
-        if Path("/proc/self/maps").read_bytes().count(b"\n") > _MOST_PIECES:
+    with contextlib.suppress(OSError, AttributeError):  # only Linux tells, and only its usual C library trims
+        pieces = Path("/proc/self/maps").read_bytes().count(b"\n")
+        if pieces > _MOST_PIECES or _memory() > max(_MOST_MEMORY, _kept_memory[0] + _MORE_MEMORY):
             jax.clear_caches()
             gc.collect()
+            ctypes.CDLL(None).malloc_trim(0)  # otherwise the library keeps what was freed
+            _kept_memory[0] = _memory()
+
+
+def _memory() -> int:
+    """Bytes that this process has in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 program.emulate_with(emulator.run)

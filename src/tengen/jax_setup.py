@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from tengen import files
 from tengen.errors import TengenError
@@ -71,6 +72,16 @@ def use_gpus(gpus: float) -> None:
     os.environ.update(gpu_share(gpus))
     if not gpus and (jax := sys.modules.get("jax")) is not None:
         jax.config.update("jax_platforms", "cpu")
+
+
+def cpu() -> Any:
+    """The CPU as a device of JAX, to compute on beside an accelerator; None if JAX was told to leave it alone."""
+    import jax
+
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:
+        return None
 
 
 def device_memory() -> int | None:

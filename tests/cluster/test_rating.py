@@ -12,10 +12,10 @@ from tengen.cluster.actor import ActorPlace
 from tengen.cluster.rating import RatedMatches, RatingActor, RatingElsewhere, place
 from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
-from tengen.loop.rating import UNTRAINED
 from tengen.match.results import MatchResult
 from tengen.nets.specs import FILE_NAME
 from tengen.run.counts import RunCounts
+from tengen.run.networks import UNTRAINED
 from tests.helpers.fake_ray import FakeCluster, FakeRay
 from tests.helpers.tiny_runs import tiny
 

@@ -55,7 +55,7 @@ def test_the_end_of_the_input_ends_it(
         (["--resign", "3"], "resign"),
         (["--leaves", "0"], "leaves"),
         (["--precision", "float8"], "precision"),
-        (["--log", "/nowhere/at/all"], "the log cannot be written"),
+        (["--log", "/nowhere/at/all"], "/nowhere/at/all: cannot be written"),
     ],
 )
 def test_wrong_options_are_named(net: Path, words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

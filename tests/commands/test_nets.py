@@ -1,5 +1,8 @@
 """`tengen nets`."""
 
+import shutil
+import sys
+
 import pytest
 
 from tengen import nets
@@ -34,10 +37,19 @@ def test_one_network(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["b2"], '"b2": no network has that name'),
         (["b2c8", "--game", "hironaka"], "hironaka has no board"),
-        (["b2c8", "--game", "checkers"], '"checkers": unknown configuration'),
+        (["b2c8", "--game", "checkers"], "--game checkers: neither a game (tic_tac_toe, "),
         (["b2c8", "--heads", "scores"], "--heads scores: unknown head, did you mean score?"),
     ],
 )
 def test_what_cannot_be_shown(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert main(["nets", *arguments]) == 2
     assert capsys.readouterr().err.startswith(message)
+
+
+def test_what_it_suggests_can_be_typed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [".venv/bin/tengen", "nets"])
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert main(["nets"]) == 0
+    assert "(`.venv/bin/tengen nets " in capsys.readouterr().out
+    assert main(["nets", "connect_four"]) == 0
+    assert "try it: .venv/bin/tengen play connect_four" in capsys.readouterr().out

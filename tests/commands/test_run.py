@@ -12,10 +12,10 @@ from tengen.commands import main
 from tengen.config import load
 from tengen.data.store.store import Store
 from tengen.loop.launching import RunRequest
-from tengen.loop.summaries import strength
+from tengen.loop.summaries import strength_words
 from tengen.match.ratings import fit
 from tengen.match.results import MatchResult
-from tengen.monitor.verdict import RatedStrength
+from tengen.monitor.strength import RatedStrength
 from tengen.run import metrics
 from tengen.run.counts import RunCounts
 from tests.helpers.patience import CommandProcess
@@ -99,7 +99,7 @@ def test_a_larger_network_is_that_of_this_run_and_possible(tmp_path: Path, name:
         trainer=SimpleNamespace(step=5),
         rater=SimpleNamespace(rated=lambda: RatedStrength(fit(results, "random"), results, [(9.0, "new")])),
     )
-    told = strength(loop)
+    told = strength_words(loop)
     command = f"tengen run {tmp_path} --base {tmp_path}-{larger} --set net.name={larger}"
     assert (f"a larger network, which needs more time: {command}" in told) == (larger is not None)
     assert ("a larger network" in told) == (larger is not None)

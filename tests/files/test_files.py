@@ -19,7 +19,6 @@ from tengen.daemon.senders import CopySender
 from tengen.data.format import chunk
 from tengen.data.records.records import load_records
 from tengen.data.shuffle import folders
-from tengen.engine.gtp import session
 from tengen.engine.gtp.commands import GtpError
 from tengen.engine.gtp.go_commands import _record as load_sgf
 from tengen.errors import TengenError
@@ -30,7 +29,7 @@ from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
 from tengen.roles import buffer
 from tengen.run import children, directory, metrics, networks, part_status
-from tengen.sweep import copying, trial
+from tengen.sweep import copying
 from tengen.sweep.folder import SweepFolder
 
 KINDS = ("FIFO", "socket", "folder", "device", "dangling link")
@@ -137,7 +136,7 @@ PASSING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the last metrics": ("metrics.jsonl", lambda path: metrics.last(path) is None),
     "a verdict": ("verdict.json", lambda path: networks.verdict(path.parent) == {}),
     "notices": ("parts/selfplay-a.json", lambda path: part_status.look(path.parents[1]) == []),
-    "the log of a trial": ("a.log", lambda path: trial._last_lines(path) == ()),
+    "the log of a trial": ("a.log", lambda path: children.last_lines(path, 0) == []),
     "chunks to be counted": (
         "selfplay/net/0000000000-a.npz",
         lambda path: TotalsCounter(path.parents[2]).look().chunks == 0,
@@ -159,16 +158,16 @@ def test_logs_are_not_waited_for(tmp_path: Path, kind: str) -> None:
     with pytest.raises(OSError, match="not a regular file"):
         children.launch(["true"], log, "selfplay", {})
     if kind != "device":
-        with pytest.raises(TengenError, match="the log cannot be written"):
-            session._opened(log)
+        with pytest.raises(TengenError, match="cannot be written"):
+            files.open_log(log)
 
 
 def test_a_log_may_be_a_terminal_or_what_somebody_reads(tmp_path: Path) -> None:
-    with session._opened(Path("/dev/null")) as log:
+    with files.open_log(Path("/dev/null")) as log:
         log.write("x")
     fifo = put(tmp_path / "log", "FIFO")
     reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    with session._opened(fifo) as log:
+    with files.open_log(fifo) as log:
         log.write("hello")
     assert os.read(reading, 10) == b"hello"
     os.close(reading)

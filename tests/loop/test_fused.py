@@ -1,5 +1,6 @@
 """Self-play and learning together: a whole small run, what it leaves, and going on from any moment of it."""
 
+import contextlib
 import errno
 import itertools
 import math
@@ -22,11 +23,10 @@ from tengen.data.records.records import load_records
 from tengen.data.store import buffer
 from tengen.data.store.store import Store
 from tengen.errors import Diverged, OptionError, TengenError
-from tengen.loop.compiling import CompilingAhead
 from tengen.loop.fused import Fused
-from tengen.loop.rating import UNTRAINED
 from tengen.nets import saving
 from tengen.run import directory, metrics, part_status
+from tengen.run.networks import UNTRAINED
 from tengen.selfplay import driver
 from tengen.train import checkpoints
 from tengen.train.alpha_zero import AlphaZeroTrainer
@@ -486,20 +486,46 @@ def test_the_learner_is_compiled_once_in_a_thread_while_games_are_played(
             if loop.counts.rows > 2 * loop.config.data.first_rows and not may_compile.is_set():
                 assert loop.trainer.step == 0, "games are played, and learning waits"
                 may_compile.set()
-                loop._ahead.wait()
+                loop._ahead.result()
             return False
 
         loop.run(stop)
     assert loop.trainer.step > 0
-    assert compilations.of("_drawn") == ["compiling"], "once, by the thread"
+    assert compilations.of("_drawn") == ["compiling_0"], "once, by the thread"
     assert len(compilations.of("_play")) <= 1, "tracing it ahead does not compile it twice"
 
 
 def test_a_program_that_cannot_be_compiled_ahead_is_left_to_the_first_step() -> None:
-    ahead = CompilingAhead()
-    ahead.start(lambda: 1 / 0)
-    ahead.wait()
-    assert not ahead.busy
+    loop = Fused(tiny(), Path(), Listener())
+    loop.trainer = SimpleNamespace(compile=lambda: 1 / 0)
+    with loop:
+        loop._compile_ahead()
+    assert not loop._compiles
+
+
+def test_a_run_that_fails_waits_for_the_thread_that_compiles() -> None:
+    loop, events = Fused(tiny(), Path(), Listener()), []
+    may_end, waits = threading.Event(), threading.Event()
+
+    def compile_slowly() -> None:
+        may_end.wait()
+        events.append("compiled")
+
+    loop.trainer = SimpleNamespace(compile=compile_slowly)
+
+    def fail() -> None:
+        with contextlib.suppress(RuntimeError), loop:
+            loop._compile_ahead()
+            waits.set()
+            raise RuntimeError
+        events.append("ended")
+
+    failing = threading.Thread(target=fail)
+    failing.start()
+    waits.wait()
+    may_end.set()
+    failing.join()
+    assert events == ["compiled", "ended"]
 
 
 def test_a_run_whose_self_play_stays_as_it_is_keeps_the_budgets_of_its_searches() -> None:

@@ -11,11 +11,11 @@ import pytest
 from tengen import games, match
 from tengen.errors import TengenError
 from tengen.loop import rating
-from tengen.loop.rating import UNTRAINED, Rater
+from tengen.loop.rating import Rater
 from tengen.match.device_match import Match, MatchStanding
 from tengen.match.ratings import anchor
 from tengen.match.results import MatchResult
-from tengen.run.networks import SavedNetwork
+from tengen.run.networks import UNTRAINED, SavedNetwork
 from tests.helpers.tiny_runs import tiny
 
 KEY = jax.random.key(0)

@@ -51,10 +51,10 @@ def test_a_file_edited_by_hand_need_not_end_with_a_line_break(tmp_path: Path) ->
     ("line", "message"),
     [
         (GOOD[:30], "line 2: not the result of a match: "),
-        ("[]", "expected a section"),
+        ("[]", "expected an object of schema 1"),
         ("[" * 100_000, "not the result of a match"),
         ("", "line 2"),
-        (GOOD.replace("1", "2", 1), "schema: expected one of 1, got 2"),
+        (GOOD.replace("1", "2", 1), "expected an object of schema 1"),
         (GOOD.replace('"y"', '"x"'), "b: expected "),
         (GOOD.replace('"y"', '""'), "b: expected "),
         (GOOD.replace('"y"', "7"), "b: expected "),

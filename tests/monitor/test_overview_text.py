@@ -215,11 +215,13 @@ def test_an_index_that_is_none(tmp_path: Path, index: str) -> None:
 def test_numbers_that_json_does_not_know(tmp_path: Path) -> None:
     base = a_run(tmp_path)
     (base / "parts").mkdir()
-    strange = '"machine": 1, "process": 1, "words": null, "waiting": 0, "seconds": NaN, "running": Infinity'
-    text = f'{{"schema": 1, {strange}, "done": NaN, "of": null, "figures": {{"x": -Infinity}}}}'
-    (base / "parts" / "train-main.json").write_text(text)
+    usual = '"machine": "m", "process": 1, "words": "", "waiting": false, "running": 1, "done": null, "of": null'
+    for part, seconds in (("train-main", "1"), ("gate-gate", "NaN")):
+        text = f'{{"schema": 1, {usual}, "seconds": {seconds}, "figures": {{"x": -Infinity}}}}'
+        (base / "parts" / f"{part}.json").write_text(text)
     found = overview.look(base)
-    assert json.loads(json.dumps(overview.values(found), allow_nan=False))["parts"][0]["seconds"] is None
+    (part,) = json.loads(json.dumps(overview.values(found), allow_nan=False))["parts"]
+    assert (part["kind"], part["figures"]) == ("train", {"x": None}), "what is no status is left out"
     assert "was killed" in overview_text.describe(found)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen.errors import OptionError
-from tengen.schema import REQUIRED, check, describe, from_options, quote, setting, values, variant
+from tengen.schema import REQUIRED, check, describe, from_data, from_options, quote, setting, values, variant
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def test_describe_says_what_a_listing_needs() -> None:
     assert describe(Inner)[0].default is REQUIRED
 
 
-@pytest.mark.parametrize("annotation", [list, int | str, tuple[int, str], bytes])
+@pytest.mark.parametrize("annotation", [list, int | str, tuple[bytes, str], bytes])
 def test_a_declaration_that_is_not_understood_is_a_mistake_in_the_program(annotation: Any) -> None:
     wrong = make_dataclass("Wrong", [("key", annotation, setting(None, "of a type that no file can hold"))])
     with pytest.raises(TypeError, match="cannot be declared as"):
@@ -226,3 +226,22 @@ def test_whatever_the_data_check_answers(data: object) -> None:
     instance, found = check(Options, data)
     assert (instance is None) == bool(found)
     check(Shape, data)
+
+
+@dataclass(frozen=True)
+class Mixed:
+    result: tuple[str, int] = setting(("a", 1), "a name and a count")
+    budget: int | float = setting(1, "a number that stays what it is", low=0)
+
+
+def test_lists_of_different_items_and_numbers_of_either_kind() -> None:
+    whole, half = from_data(Mixed, {"result": ["b", 2], "budget": 2}), from_data(Mixed, {"budget": 0.5})
+    assert (whole, type(whole.budget), half.budget) == (Mixed(("b", 2), 2), int, 0.5)
+    for bad in (["b"], ["b", 2, 3], [1, 2], ["b", 0.5], "b2"):
+        with pytest.raises(OptionError, match="result"):
+            from_data(Mixed, {"result": bad})
+    expected = "result: expected a list of 2: text, a whole number, got a list; budget: expected a number of at least 0"
+    with pytest.raises(OptionError, match=expected):
+        from_data(Mixed, {"result": [], "budget": -1})
+    with pytest.raises(OptionError, match="budget"):
+        from_data(Mixed, {"budget": True})

@@ -2,12 +2,13 @@
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tengen import schema
 from tengen.errors import OptionError
 from tengen.sweep import plan
 from tengen.sweep.driver import Driver
@@ -39,7 +40,7 @@ class Fake:
     def submit(self, spec: TrialSpec) -> None:
         self._event()
         assert self.free > 0
-        assert TrialSpec.from_json(spec.to_json()) == spec
+        assert schema.from_data(TrialSpec, asdict(spec)) == spec
         self.begun.append(spec)
         self.waiting.append(spec)
         self.most = max(self.most, len(self.waiting))

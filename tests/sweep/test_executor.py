@@ -5,8 +5,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
+from tengen import schema
 from tengen.sweep.executor import Ended, LocalExecutor
 from tengen.sweep.trial import Share, TrialResult, TrialSpec
 
@@ -73,14 +75,15 @@ def test_stopping_is_seen_by_those_that_run() -> None:
 def test_a_worker_elsewhere_needs_nothing_but_json(tmp_path: Path) -> None:
     """What an executor of a cluster does: a process that shares nothing with this one runs the real trial."""
     program = (
-        "import json, sys; from tengen.sweep.trial import TrialSpec, run_trial; assert 'jax' not in sys.modules\n"
-        "print(json.dumps(run_trial(TrialSpec.from_json(json.load(sys.stdin))).to_json()))"
+        "import json, sys; from dataclasses import asdict; from tengen.schema import from_json\n"
+        "from tengen.sweep.trial import TrialSpec, run_trial; assert 'jax' not in sys.modules\n"
+        "print(json.dumps(asdict(run_trial(from_json(TrialSpec, sys.stdin.read())))))"
     )
     wanted = TrialSpec(
         "007", str(tmp_path / "none.yaml"), ("goal.steps=5",), str(tmp_path / "run"), str(tmp_path / "log")
     )
     told = subprocess.run(
-        [sys.executable, "-c", program], input=json.dumps(wanted.to_json()), capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], input=json.dumps(asdict(wanted)), capture_output=True, text=True, check=True
     )
-    result = TrialResult.from_json(json.loads(told.stdout))
+    result = schema.from_json(TrialResult, told.stdout)
     assert (result.status, result.why) == ("failed", f"ended with code 2: {tmp_path}/none.yaml: there is no such file")

@@ -1,10 +1,12 @@
 """From the command line to a plan, and all that is said before anything starts."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from tengen import schema
 from tengen.config.problems import ConfigError
 from tengen.errors import OptionError, TengenError
 from tengen.sweep import plan
@@ -126,9 +128,9 @@ def test_what_a_copy_takes_over() -> None:
 
 def test_json_and_back() -> None:
     found = make(steps=50, strategy="halving", trials=2, eta=2, seed=4).plan
-    assert SweepPlan.from_json(json.loads(json.dumps(found.to_json()))) == found
-    with pytest.raises(TengenError, match="another version"):
-        SweepPlan.from_json({**found.to_json(), "schema": 99})
+    assert schema.from_json(SweepPlan, json.dumps(asdict(found))) == found
+    with pytest.raises(TengenError, match="schema: expected one of 1, got 99"):
+        schema.from_data(SweepPlan, {**asdict(found), "schema": 99})
 
 
 def test_trainings_of_roles() -> None:

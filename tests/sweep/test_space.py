@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tengen import schema
 from tengen.config import load
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
@@ -87,7 +88,8 @@ def test_every_problem_is_said_at_once_and_a_setting_is_given_once(config: Confi
 
 def test_what_is_written_for_set_is_read_back_as_it_was(config: Config) -> None:
     for key, value in {"train.optimizer.learning_rate": 3e-7, "net.heads": ["moves_left"], "net.name": "b1c8"}.items():
-        read = dict(space.settings(load("tic_tac_toe", [space.override(key, value)])))[key].value
+        changed = load("tic_tac_toe", [space.override(key, value)])
+        read = {schema.dotted(each.path): each.value for each in schema.flat(changed)}[key]
         assert (list(read) if isinstance(read, tuple) else read) == value
 
 
@@ -162,4 +164,4 @@ def test_what_is_kept_is_not_perturbed() -> None:
 
 def test_json_and_back() -> None:
     axes = (ValueChoice("a", (None, 1.5, "x", [1])), ValueRange("b", 1, 5, log=True, step=1))
-    assert space.from_json([axis.to_json() for axis in axes], lambda settings: ()).axes == axes
+    assert space.restored([schema.to_dict(axis) for axis in axes], lambda settings: ()).axes == axes

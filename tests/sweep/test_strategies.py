@@ -2,10 +2,12 @@
 
 import itertools
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from tengen import schema
 from tengen.errors import OptionError
 from tengen.sweep import strategies
 from tengen.sweep.space import Space, ValueChoice, ValueRange
@@ -21,7 +23,7 @@ def play(strategy: Strategy, score: Any, most: int = 50) -> list[Round]:
     while (following := strategy.following(rounds)) is not None:
         assert len(rounds) < most
         scored = Round(following.jobs, {job.trial: score(job) for job in following.jobs})
-        rounds.append(Round.from_json(json.loads(json.dumps(scored.to_json()))))
+        rounds.append(schema.from_json(Round, json.dumps(asdict(scored))))
     return rounds
 
 
@@ -153,4 +155,4 @@ def test_a_grid_that_is_too_large() -> None:
 
 def test_a_job_is_plain_data() -> None:
     job = Job("003", {"a": 1.5, "b": [1, "x"], "c": None}, 100, "001")
-    assert Round.from_json(json.loads(json.dumps(Round((job,)).to_json()))) == Round((job,))
+    assert schema.from_json(Round, json.dumps(asdict(Round((job,))))) == Round((job,))

@@ -5,11 +5,13 @@ import json
 import os
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tengen import schema
 from tengen.files import lock
 from tengen.sweep import trial
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, measured, run_trial
@@ -52,9 +54,9 @@ def test_the_command_is_an_ordinary_run(spec: TrialSpec) -> None:
 
 
 def test_everything_is_json(spec: TrialSpec) -> None:
-    assert TrialSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    assert schema.from_json(TrialSpec, json.dumps(asdict(spec))) == spec
     result = TrialResult("failed", {"a": 1.0, "b": None}, (("n", "random", 1, 2, 3),), "why", ("x",))
-    assert TrialResult.from_json(json.loads(json.dumps(result.to_json()))) == result
+    assert schema.from_json(TrialResult, json.dumps(asdict(result))) == result
 
 
 def test_what_a_run_measured(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_scale_multiplies_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ([], "expected a mapping"),
+        ([], "schedule: expected a section with the keys settings, scale, got a list"),
         ({"scale": 1.0}, "expected a section with the keys kind"),
         ({"settings": {"kind": "odd", "initial": 1.0}, "scale": 1.0}, "kind: expected one of constant"),
         ({"settings": Schedule.constant(1).to_dict()["settings"], "scale": None}, "scale: expected a number"),

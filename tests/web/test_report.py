@@ -58,7 +58,7 @@ def test_bad_input_is_answered_in_words(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["report", str(tmp_path)]) == 2
     assert "there is no run" in capsys.readouterr().err
     assert main(["report", str(tmp_path), "--games", "-1"]) == 2
-    assert "expected a number from 0 to 1000" in capsys.readouterr().err
+    assert "expected a whole number from 0 to 1000" in capsys.readouterr().err
 
 
 def test_a_report_that_fails_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ FORMAT = 1
 """Of the JSON; raised when a reader of the old one would misunderstand the new one."""
 
 
-class PlayedMoves(NamedTuple):
+class NamedMove(NamedTuple):
     """A move of a line."""
 
     player: int
@@ -37,7 +37,7 @@ class Analysis:
     path: str
     game: Game
     state: Any
-    moves: tuple[PlayedMoves, ...]  # that led here
+    moves: tuple[NamedMove, ...]  # that led here
     over: bool
     result: float | None  # for player 0, where the game is over
     look: NetworkView | None  # None where the game is over
@@ -54,7 +54,7 @@ class Analysis:
         """What people call who moves."""
         return player_name(self.game, self.player)
 
-    def line(self, actions: Iterable[int]) -> list[PlayedMoves]:
+    def line(self, actions: Iterable[int]) -> list[NamedMove]:
         """The moves of a line that begins here."""
         return follow(self.game, self.state, actions)
 
@@ -86,12 +86,12 @@ def analyze(engine: "Engine", query: Query, visits: int | None, **limits: Any) -
     )
 
 
-def follow(game: Game, state: Any, actions: Iterable[int]) -> list[PlayedMoves]:
+def follow(game: Game, state: Any, actions: Iterable[int]) -> list[NamedMove]:
     """Who makes these moves, and what they are called; ends where one has no name (a line that goes on too far)."""
     step, found = _step(game), []
     for action in actions:
         try:
-            found.append(PlayedMoves(int(game.to_play(state)), int(action), game.action_name(state, int(action))))
+            found.append(NamedMove(int(game.to_play(state)), int(action), game.action_name(state, int(action))))
         except ValueError:
             break
         state = step(state, np.int32(action))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tengen.analysis.analysis import Analysis, PlayedMoves
+from tengen.analysis.analysis import Analysis, NamedMove
 from tengen.analysis.board import board_of, has_board, player_name
 from tengen.games.text import render_grid
 from tengen.words import counted
@@ -70,7 +70,7 @@ def search_line(analysis: Analysis) -> str:
     return f"search:  value {search.value:+.3f} after {search.visits:,} visits in {search.seconds:.1f} s: {expected}"
 
 
-def shown(line: Sequence[PlayedMoves]) -> list[str]:
+def shown(line: Sequence[NamedMove]) -> list[str]:
     """The names of a line's moves, not too many."""
     return [move.name for move in line[:_LONGEST]] + ["..."] * (len(line) > _LONGEST)
 

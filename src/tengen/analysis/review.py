@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from tengen.analysis.analysis import FORMAT, PlayedMoves, follow, follow_state
+from tengen.analysis.analysis import FORMAT, NamedMove, follow, follow_state
 from tengen.analysis.query import Query
 from tengen.data.format.identity import plain_options
 from tengen.data.records.records import Record
@@ -27,10 +27,10 @@ class ReviewedMove:
     """One move. Values are in [-1, 1], for the player who made it."""
 
     number: int  # from 1
-    move: PlayedMoves
+    move: NamedMove
     before: float  # the search's, of the position in which it was made
     after: float  # of the position that it led to, from a search of that position, or the game's real result
-    best: tuple[PlayedMoves, ...]  # the line that the search prefers; its first move may be the one that was made
+    best: tuple[NamedMove, ...]  # the line that the search prefers; its first move may be the one that was made
     best_value: float  # of the first move of that line, from a search as long as that of `after` where it matters
     rank: int | None  # of the move among those that the search looked at, 1 is the best; None if it did not
     prior: float | None  # what the network report of it; None if the search did not look at it
@@ -160,14 +160,14 @@ def _value(game: Game, state: Any, report: SearchReport, player: int) -> float:
     return report.value if report.player == player else -report.value
 
 
-def _searched(engine: "Engine", game: Game, state: Any, move: PlayedMoves, limits: tuple[Any, ...]) -> float:
+def _searched(engine: "Engine", game: Game, state: Any, move: NamedMove, limits: tuple[Any, ...]) -> float:
     """What a move is worth for who makes it, from a search of what it leads to."""
     after = follow_state(game, state, move.action)
     engine.reset(after)
     return _value(game, after, engine.think(*limits), move.player)
 
 
-def _judge(game: Game, state: Any, number: int, move: PlayedMoves, before: SearchReport, after: float) -> ReviewedMove:
+def _judge(game: Game, state: Any, number: int, move: NamedMove, before: SearchReport, after: float) -> ReviewedMove:
     best = before.candidates[0]
     ranks = [candidate.action for candidate in before.candidates]
     rank = ranks.index(move.action) + 1 if move.action in ranks else None

@@ -4,7 +4,6 @@ Both sides run the same loop: choose a legal move by a cheap pseudo-random rule,
 and observation, so that all three must really be computed at every step.
 """
 
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from jax import Array
 from tengen import games
 from tengen.bench.figures import RATIO, Figure
 from tengen.bench.timing import in_turn
-from tengen.errors import TengenError
+from tengen.jax_setup import explaining_memory
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def measure(
         functions = {"ours": _ours(game, keys, steps, after)}
         if with_pgx and (pgx_game := _pgx_counterpart(case.game, case.options)):
             functions["pgx"] = _pgx(pgx_game, keys, steps, after)
-        with _explaining_memory():
+        with explaining_memory("--batch"):
             found = in_turn(functions, repeats)
         ours, theirs = found["ours"], found.get("pgx")
         yield BenchResult(
@@ -132,20 +131,10 @@ def _playing(start: Any, step: Step, mask: Callable[[Any], Array], steps: int, a
     def play(first: int, last: int) -> Callable[[Any], Any]:
         return jax.jit(lambda now: jax.lax.fori_loop(first, last, lambda i, now: step(now, choose(mask(now), i)), now))
 
-    with _explaining_memory():
+    with explaining_memory("--batch"):
         start = play(0, after)(start) if after else start
     measured = play(after, after + steps)
     return lambda: measured(start)
-
-
-@contextlib.contextmanager
-def _explaining_memory() -> Iterator[None]:
-    try:
-        yield
-    except jax.errors.JaxRuntimeError as error:
-        if "RESOURCE_EXHAUSTED" in str(error):
-            raise TengenError("bench games: that many games do not fit into memory; choose a smaller --batch") from None
-        raise
 
 
 def _ours(game: games.Game, keys: Array, steps: int, after: int) -> Callable[[], Any]:

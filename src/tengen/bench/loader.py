@@ -1,6 +1,5 @@
 """The loader: rows per second from files in the page cache to batches on the host."""
 
-import os
 import shutil
 import statistics
 import tempfile
@@ -18,6 +17,7 @@ from tengen.bench.learner import random_rows
 from tengen.bench.networks import game_of
 from tengen.bench.timing import spread
 from tengen.config.settings.data import LoaderSettings
+from tengen.cores import cores
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
@@ -95,10 +95,9 @@ def figures(repeats: int) -> Iterator[Figure]:
     """9x9 Go with all targets, in every way."""
     game = game_of("go", 9)
     case = LoaderCase(RowFormat.of(game, nets.possible_heads(game)), GameIdentity.of(game))
-    cores = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(prefix="tengen-bench-") as folder:
         paths = case.write(Path(folder))
         for way in WAYS:
             speeds = [case.measure(way, paths).rows_per_second for _ in range(repeats)]
-            name = f"loader, {way}, {cores} cores"
+            name = f"loader, {way}, {len(cores())} cores"
             yield Figure(name, statistics.median(speeds), "rows/s", spread(speeds))

@@ -62,8 +62,6 @@ class RatingActor:
         """
         import jax
 
-        from tengen.loop.rating import UNTRAINED
-
         rater = self._rater = self._rater or self._build()
         place(rater.path.parents[1] / networks.ACCEPTED, models)
         files.write_bytes(rater.path, results)
@@ -74,7 +72,7 @@ class RatingActor:
         if untrained is not None:
             weights, half = jax.tree.unflatten(self._structure, untrained), end - seconds / 2
             weights = jax.device_put(weights, jax.local_devices()[0])
-            deque(rater.rate(UNTRAINED, weights, key, left=lambda: half - time.monotonic()), 0)
+            deque(rater.rate(networks.UNTRAINED, weights, key, left=lambda: half - time.monotonic()), 0)
         parameters = self._networks.parameters(name)
         deque(rater.rate(name, parameters, key, left=lambda: end - time.monotonic(), everybody=last), 0)
         notes, rater.notes = tuple(rater.notes), []

@@ -19,12 +19,12 @@ from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged, TengenError
 from tengen.loop.fused import Fused
-from tengen.loop.rating import UNTRAINED
 from tengen.match import results
 from tengen.monitor.display import Display
 from tengen.nets import saving
 from tengen.nets.network import Network
 from tengen.run import networks, safe_exit
+from tengen.run.networks import UNTRAINED
 from tengen.run.part import Stop
 from tengen.run.status import NetworkCounts, RunStatus
 from tengen.selfplay.driver import NoFiniteNumbers

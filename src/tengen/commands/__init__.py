@@ -1,7 +1,8 @@
 """The command line: one thin module per command.
 
-Each has `add(subparsers)`, which declares its arguments and sets `run`, a function from the parsed arguments
-to the exit code. What takes long to import is imported in there, so that `tengen --help` answers at once.
+Each has HELP (a line for the list of commands), ABOUT, an EXAMPLE, `add(parser)`, which declares its arguments, and
+`run`, from the parsed arguments to the exit code. What takes long to import is imported in there, so that
+`tengen --help` answers at once.
 """
 
 import argparse
@@ -67,7 +68,11 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tengen {tengen.__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in _COMMANDS:
-        importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}").add(subparsers)
+        module: Any = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
+        command = subparsers.add_parser(name, help=module.HELP, description=module.ABOUT, example=module.EXAMPLE)
+        module.add(command)
+        if hasattr(module, "run"):  # the others have commands of their own
+            command.set_defaults(run=module.run)
     return parser
 
 

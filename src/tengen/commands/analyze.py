@@ -3,7 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tengen.commands.numbers import count, positive
 from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits, thinking
@@ -13,22 +13,20 @@ if TYPE_CHECKING:
     from tengen.analysis.query import Query
     from tengen.nets.saving import NetworkFile
 
-_ABOUT = """Shows what a network thinks of one position: the best moves with their values, and what is expected to
+HELP = "what a network thinks of a position: text, JSON, picture, tree"
+ABOUT = """Shows what a network thinks of one position: the best moves with their values, and what is expected to
 follow. NET is a network's folder or a run, whose newest accepted network is meant. Without a game or moves it is the
 start."""
+EXAMPLE = (
+    "tengen analyze runs/go9 --sgf game.sgf --move 30 --visits 800\n"
+    "tengen analyze runs/go9 --position 'D4 E5' --picture board.svg"
+)
 _VISITS = 800
 _LAYERS = ("policy", "visits", "ownership", "line")
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "analyze",
-        help="what a network thinks of a position: text, JSON, picture, tree",
-        description=_ABOUT,
-        example="tengen analyze runs/go9 --sgf game.sgf --move 30 --visits 800\n"
-        "tengen analyze runs/go9 --position 'D4 E5' --picture board.svg",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_search(parser, _VISITS)
     parser.add_argument(
         "--sgf",
@@ -60,7 +58,6 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--dump-tree", type=Path, metavar="FILE", help="write the whole search tree: JSON, or text if FILE ends in .txt"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,21 +11,19 @@ from typing import Any
 from tengen import files, schema
 from tengen.bench.parts import PARTS, BenchPart
 from tengen.commands.config import add_overrides
-from tengen.commands.numbers import whole
+from tengen.commands.numbers import amount, whole
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
 _INTERRUPTED = 130
 
+HELP = "measure how fast this machine is"
+ABOUT = "Measures how fast this machine is. Each benchmark is a command of its own."
+EXAMPLE = "tengen bench games"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "bench",
-        help="measure how fast this machine is",
-        description="Measures how fast this machine is. Each benchmark is a command of its own.",
-        example="tengen bench games",
-    )
+
+def add(parser: Any) -> None:
+    """Declare its arguments."""
     benches = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
     games = benches.add_parser(
         "games",
@@ -67,7 +65,11 @@ def add(subparsers: Any) -> None:
     )
     everything.add_argument("--only", metavar="NAMES", help="only these benchmarks, separated by commas")
     everything.add_argument(
-        "--minutes", metavar="M", type=_minutes, default=7.5, help="about how long it may take (%(default)g)"
+        "--minutes",
+        metavar="M",
+        type=amount("minutes", 1440),
+        default=7.5,
+        help="about how long it may take (%(default)g)",
     )
     everything.add_argument(
         "--against", metavar="FILE", type=Path, help="compare with this file of --json instead of the stored figures"
@@ -76,16 +78,6 @@ def add(subparsers: Any) -> None:
         "--json", metavar="FILE", help="also write the figures there (-: to standard output, and the table to stderr)"
     )
     everything.set_defaults(run=run_all)
-
-
-def _minutes(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found <= 1440:
-        raise argparse.ArgumentTypeError(f"expected a number of minutes above 0, at most a day, got {text!r}")
-    return found
 
 
 def run_all(args: argparse.Namespace) -> int:

@@ -11,15 +11,13 @@ from tengen.words import counted
 CONFIG_HELP = "a YAML file, a name from `tengen config list`, or the directory of a run"
 BASE_HELP = "the run directory (default: CONFIG if that is one, else runs/<name of the run>)"
 
+HELP = "list, show and check configurations"
+ABOUT = "Lists, shows and checks configurations: YAML files that say everything about a run."
+EXAMPLE = "tengen config show go9"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "config",
-        help="list, show and check configurations",
-        description="Lists, shows and checks configurations: YAML files that say everything about a run.",
-        example="tengen config show go9",
-    )
+
+def add(parser: Any) -> None:
+    """Declare its arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     action = actions.add_parser(

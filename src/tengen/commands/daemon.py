@@ -6,23 +6,18 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 from tengen.commands.config import BASE_HELP, add_overrides
 
-_ABOUT = """Trains on data that other programs write, for as long as they write it: waits for new chunks, trains,
+HELP = "wait for data of others, train, export, upload, and begin again"
+ABOUT = """Trains on data that other programs write, for as long as they write it: waits for new chunks, trains,
 exports a network, uploads it, and begins again. Clients talk to it in lines of JSON on the standard input and
 output, or through a Unix socket (docs/protocol.md)."""
+EXAMPLE = "tengen daemon go9 --base runs/go9 --listen runs/go9.sock"
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "daemon",
-        help="wait for data of others, train, export, upload, and begin again",
-        description=_ABOUT,
-        example="tengen daemon go9 --base runs/go9 --listen runs/go9.sock",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument(
         "config",
         nargs="?",
@@ -34,7 +29,6 @@ def add(subparsers: Any) -> None:
         "--listen", type=Path, metavar="PATH", help="also talk to clients of a Unix socket that is made there"
     )
     add_overrides(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,16 +8,16 @@ from typing import Any
 from tengen.commands.numbers import positive
 from tengen.errors import OptionError
 
+HELP = "make rows of games that others played, and show what is in a file of rows"
+ABOUT = (
+    "Makes training data of games that people or other programs played, and shows what is in a file of "
+    "rows (docs/data.md)."
+)
+EXAMPLE = "tengen data from-games *.sgf --game go19 --out runs/go19/selfplay"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "data",
-        help="make rows of games that others played, and show what is in a file of rows",
-        description="Makes training data of games that people or other programs played, and shows what is in a file of "
-        "rows (docs/data.md).",
-        example="tengen data from-games *.sgf --game go19 --out runs/go19/selfplay",
-    )
+
+def add(parser: Any) -> None:
+    """Declare its arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
     action = actions.add_parser(

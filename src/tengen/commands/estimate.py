@@ -1,30 +1,32 @@
 """`tengen estimate`: the cost of a run on this machine, after a minute of measuring."""
 
 import argparse
-import math
 import sys
-from typing import Any
 
 from tengen import config as configuration
 from tengen.commands.config import add_config
-from tengen.commands.numbers import whole
+from tengen.commands.numbers import amount, whole
 from tengen.errors import OptionError
 
 _MACHINES = whole(1, 100_000)
 
+HELP = "how long a run will take here, and how much memory"
+ABOUT = (
+    "Measures the parts of a run on this machine for about a minute, and says how long the "
+    "whole run would take and how much memory it needs. Nothing is written."
+)
+EXAMPLE = "tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "estimate",
-        help="how long a run will take here, and how much memory",
-        description="Measures the parts of a run on this machine for about a minute, and says how long the "
-        "whole run would take and how much memory it needs. Nothing is written.",
-        example="tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4",
-    )
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_config(parser)
     parser.add_argument(
-        "--seconds", type=_seconds, default=60.0, metavar="S", help="of measuring, besides compiling (%(default)g)"
+        "--seconds",
+        type=amount("seconds", 86_400),
+        default=60.0,
+        metavar="S",
+        help="of measuring, besides compiling (%(default)g)",
     )
     parser.add_argument("--nodes", type=_MACHINES, metavar="N", help="also estimate a cluster of that many machines")
     parser.add_argument(
@@ -33,7 +35,6 @@ def add(subparsers: Any) -> None:
         metavar="G",
         help="of that cluster, each like this device (1; without a GPU: none, and nodes like this machine)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,16 +63,6 @@ def run(args: argparse.Namespace) -> int:
         print("\non a cluster")
         print("\n".join(estimate.describe_cluster(found, plan)))
     return 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, at most a day, got {text!r}")
-    return seconds
 
 
 def _show(text: str) -> None:

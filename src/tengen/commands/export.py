@@ -2,10 +2,11 @@
 
 import argparse
 import importlib
+import shlex
 from pathlib import Path
 from typing import Any
 
-from tengen import schema
+from tengen import schema, words
 from tengen.commands.part import add_part, drive
 from tengen.errors import TengenError
 
@@ -13,24 +14,22 @@ _TRY = {
     "katago": "katago gtp -model {out} -config gtp.cfg",
     "lc0": "lc0 --weights={out}",
     "lc0-float32": "lc0 --weights={out}",
-    "tengen": "tengen play {out}",
+    "tengen": "{program} play {out}",
     "onnx": "https://netron.app shows the file; docs/onnx.md has programs in Python and JavaScript",
 }
 """What a user may do with the file of each format."""
-_ABOUT = """With --format: writes a network, or the newest of a run, for another program. Without: a part of a run that
+HELP = "networks for other programs; a part of a run: turn what trainers leave into networks"
+ABOUT = """With --format: writes a network, or the newest of a run, for another program. Without: a part of a run that
 turns what trainers leave into networks: for the gate, or aside for trainers whose networks do not play. Ends with
 Ctrl-C."""
+EXAMPLE = (
+    "tengen export runs/go9 --format katago go9.bin.gz\ntengen export runs/go9 --format onnx go9.onnx\n"
+    "tengen export go9 --base runs/go9"
+)
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "export",
-        help="networks for other programs; a part of a run: turn what trainers leave into networks",
-        description=_ABOUT,
-        example="tengen export runs/go9 --format katago go9.bin.gz\ntengen export runs/go9 --format onnx go9.onnx\n"
-        "tengen export go9 --base runs/go9",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_part(parser, "export what waits, and end")
     parser.add_argument(
         "--format",
@@ -54,7 +53,6 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="export the newest checkpoint of the trainer (main unless named), also in mid-epoch, and end",
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -95,7 +93,7 @@ def _write(args: argparse.Namespace) -> int:
         for note in exchange.export(found.path, args.name or found.name, out, *filter(None, [encoding])):
             print(f"note: {note}")
     print(f"{found.name} -> {out}")
-    print(f"try it: {_TRY[kind].format(out=out)}")
+    print(f"try it: {_TRY[kind].format(out=shlex.quote(str(out)), program=words.program())}")
     return 0
 
 

@@ -3,24 +3,22 @@
 import argparse
 import inspect
 import sys
-from typing import Any
 
 from tengen import schema
 from tengen.errors import TengenError
 
+HELP = "list the games with their options"
+ABOUT = (
+    "Lists the games that Tengen plays, those of installed packages too, with the options that a "
+    "configuration can set for them. A game of your own is package.module:Class."
+)
+EXAMPLE = "tengen games go"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "games",
-        help="list the games with their options",
-        description="Lists the games that Tengen plays, those of installed packages too, with the options that a "
-        "configuration can set for them. A game of your own is package.module:Class.",
-        example="tengen games go",
-    )
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument("game", metavar="GAME", nargs="?", help="only this game")
     parser.add_argument("--check", action="store_true", help="play random games of GAME, and say what is wrong with it")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

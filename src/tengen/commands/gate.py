@@ -5,21 +5,16 @@ from typing import Any
 
 from tengen.commands.part import add_part, drive, load, say
 
-_ABOUT = """Plays exported networks against the newest accepted one, and accepts those that pass. Only one gate works
+HELP = "a part of a run: play new networks against the newest accepted one"
+ABOUT = """Plays exported networks against the newest accepted one, and accepts those that pass. Only one gate works
 on a run. Ends with Ctrl-C."""
+EXAMPLE = "tengen gate go9 --base runs/go9"
 
 
-def add(subparsers: Any) -> None:
-    """Declares the command and its arguments."""
-    parser = subparsers.add_parser(
-        "gate",
-        help="a part of a run: play new networks against the newest accepted one",
-        description=_ABOUT,
-        example="tengen gate go9 --base runs/go9",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_part(parser, "judge what waits, and end")
     parser.add_argument("--quit-if-nothing-to-test", action="store_true", help="the same, and say so if nothing waits")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

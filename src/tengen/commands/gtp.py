@@ -2,29 +2,23 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from tengen.commands.thinking import add_thinking, engine_settings, play_settings
 
-_ABOUT = """Answer GTP commands on the standard input, for Sabaki, GoGui, KGS, CGOS and others. NET is a network's
+HELP = "play for programs that speak GTP"
+ABOUT = """Answer GTP commands on the standard input, for Sabaki, GoGui, KGS, CGOS and others. NET is a network's
 folder or a run, whose newest accepted network is meant. Other games than Go speak the same commands with their
 own moves."""
+EXAMPLE = "tengen gtp runs/go9 --seconds 5"
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "gtp",
-        help="play for programs that speak GTP",
-        description=_ABOUT,
-        example="tengen gtp runs/go9 --seconds 5",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_thinking(parser)
     parser.add_argument("--resign", type=float, metavar="CHANCE", help="give up below this chance (default 0.05)")
     parser.add_argument("--ponder", action="store_true", help="think while the opponent does")
     parser.add_argument("--lag", type=float, metavar="S", help="seconds of each move that the line takes (default 0.5)")
     parser.add_argument("--log", type=Path, metavar="FILE", help="append all that is said to a file")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,23 +4,18 @@ import argparse
 import json
 import shlex
 from pathlib import Path
-from typing import Any
 
 from tengen.errors import TengenError
+from tengen.words import program
 
-_ABOUT = """Turns a network of KataGo or Lc0 into one of Tengen, which then works wherever a network is expected: in
+HELP = "use a network of KataGo or Lc0"
+ABOUT = """Turns a network of KataGo or Lc0 into one of Tengen, which then works wherever a network is expected: in
 gtp, uci, analyze, match, and as net.start_from of a run (for KataGo's, one with observation: katago)."""
+EXAMPLE = "tengen import katago g170-b6c96.bin.gz nets/g170-b6c96 --size 9\ntengen import lc0 weights.pb.gz nets/t60"
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "import",
-        help="use a network of KataGo or Lc0",
-        description=_ABOUT,
-        example="tengen import katago g170-b6c96.bin.gz nets/g170-b6c96 --size 9\n"
-        "tengen import lc0 weights.pb.gz nets/t60",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument(
         "format", metavar="FORMAT", choices=("katago", "lc0"), help="katago: KataGo's .bin.gz; lc0: Lc0's .pb.gz"
     )
@@ -29,7 +24,6 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--size", type=int, metavar="N", help="katago: points along a side of the board (19)")
     parser.add_argument("--komi", type=float, metavar="K", help="katago: points that White gets (7)")
     parser.add_argument("--ko", metavar="RULE", help="katago: simple, positional or situational (positional)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     description = import_network(args.file, args.net, options)
     print(description)
     print(f"the network: {args.net}")
-    print(f"try it:      tengen play {args.net}")
+    print(f"try it:      {shlex.join([program(), 'play', str(args.net)])}")
     if args.format == "katago":
         print(f"go on:       {_to_go_on(args.net)}")
     return 0
@@ -64,6 +58,6 @@ def _to_go_on(net: Path) -> str:
     size = saved.options["size"]
     rules = "go9" if size == 9 else "go19" if size == 19 else f"go19 --set game.size={size}"
     return (
-        f"tengen run {rules} --base runs/NAME --set game.observation=katago --set {named} "
+        f"{program()} run {rules} --base runs/NAME --set game.observation=katago --set {named} "
         f"--set net.start_from={shlex.quote(str(net))}"
     )

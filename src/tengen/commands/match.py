@@ -16,24 +16,21 @@ if TYPE_CHECKING:
     from tengen.match.folder import MatchFolder
     from tengen.match.player_spec import PlayerSpec
 
-_ABOUT = """Plays A against B in pairs of games with colours swapped, and says who is stronger and how certain that
+HELP = "two players, many games: who is stronger, and how sure is that"
+ABOUT = """Plays A against B in pairs of games with colours swapped, and says who is stronger and how certain that
 is. All games are kept; Ctrl-C stops the match, and the same command goes on. Foreign engines are told the rules of
 the match if possible, and Tengen's own rules decide (docs/match.md)."""
+EXAMPLE = (
+    "tengen match runs/go9 mcts:200 --games 100\ntengen match runs/go9 'gtp:gnugo --mode gtp --level 10' --games 20"
+)
 _WHO = (
     "a network, a run, random, mcts:200, 'gtp:gnugo --mode gtp --level 10' (Go), uci:stockfish (chess), or "
     "uci@100:stockfish with 100 nodes a move"
 )
 
 
-def add(subparsers: Any) -> None:
-    """Declares the command and its arguments."""
-    parser = subparsers.add_parser(
-        "match",
-        help="two players, many games: who is stronger, and how sure is that",
-        description=_ABOUT,
-        example="tengen match runs/go9 mcts:200 --games 100\n"
-        "tengen match runs/go9 'gtp:gnugo --mode gtp --level 10' --games 20",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument("a", metavar="A", help=_WHO)
     parser.add_argument("b", metavar="B", help="the same")
     parser.add_argument("--games", type=positive, default=100, help="in pairs with colours swapped (%(default)s)")
@@ -49,7 +46,6 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     add_overrides(parser, "change a setting of the game or of the search, as game.komi=6.5 or search.c_init=1")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 from tengen import config, nets, schema
 from tengen.errors import TengenError
 from tengen.run import shipped
+from tengen.words import program
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
 
 _WIDTH = 100
 
+HELP = "list the networks with their size and cost"
+ABOUT = (
+    "Lists the named network architectures with their parameters and operations per position, and the "
+    "trained networks that come with Tengen, or shows one of them in detail."
+)
+EXAMPLE = "tengen nets b6c96-se --game go9"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "nets",
-        help="list the networks with their size and cost",
-        description="Lists the named network architectures with their parameters and operations per position, and the "
-        "trained networks that come with Tengen, or shows one of them in detail.",
-        example="tengen nets b6c96-se --game go9",
-    )
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument(
         "net", metavar="NAME", nargs="?", help="show this one in detail, such as b6c96-se or my_net:build"
     )
@@ -30,44 +31,33 @@ def add(subparsers: Any) -> None:
         "--game", metavar="GAME", help="for which game: a configuration, or a game that `tengen games` lists"
     )
     parser.add_argument("--heads", metavar="HEAD", nargs="*", help="extra heads (default: all that the game can teach)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, or what one network is made of."""
+    from tengen.match.player_spec import make_game
+
     if args.net is not None and args.net in shipped.names():
         _show_shipped(args.net)
         return 0
     if args.net is not None:
         spec = nets.spec(args.net)
-        game = _game(args.game or ("hironaka" if spec.layers else "chess" if spec.is_lc0 else "go9"))
+        game = make_game(args.game or ("hironaka" if spec.layers else "chess" if spec.is_lc0 else "go9"))
         heads = args.heads
         if heads is None and (spec.function or spec.is_lc0):  # a network of a user may have none
             heads = ["moves_left"] if spec.is_lc0 else []
         _show(args.net, game, _heads(heads, game))
         return 0
     for name in (args.game,) if args.game else ("go9", "hironaka"):
-        game = _game(name)
+        game = make_game(name)
         _table(game, _heads(args.heads, game))
     print("\nAny number of blocks and channels makes a name, as b3c32, b8c192nbt (nested) or mlp2x64. Endings:")
     for ending, meaning in nets.ENDINGS.items():
         print(f"  {ending:6} {meaning}")
     if trained := shipped.names():
         print(f"\nTrained networks that come with Tengen, to play with: {', '.join(trained)}")
-        print(f"(`tengen nets {trained[0]}` tells more about one)")
+        print(f"(`{program()} nets {trained[0]}` tells more about one)")
     return 0
-
-
-def _game(name: str) -> "Game":
-    """The game of that name with its usual options, or that of a configuration."""
-    from tengen import games
-
-    if games.is_name(name):
-        return games.make(name)
-    chosen = config.load_any(name).game
-    if chosen is None:
-        raise TengenError(f"{name}: names no game, which its program gives")
-    return games.make(chosen.name, **vars(chosen.options))
 
 
 def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:
@@ -93,7 +83,7 @@ def _show_shipped(name: str) -> None:
         print(f"  trained for      {info['seconds'] / 60:.1f} minutes")
     for key, text in info.get(shipped.ABOUT, {}).items():
         print(f"  {key:16} {text}")
-    print(f"try it: tengen play {name}")
+    print(f"try it: {program()} play {name}")
     if text := info.get(shipped.CONFIGURATION):
         print(f"\n{text.rstrip()}")
 

@@ -3,30 +3,24 @@
 import argparse
 import random
 import sys
-from typing import Any
 
 from tengen.commands.config import add_overrides
 from tengen.commands.thinking import add_thinking, engine_settings, play_settings
 
-_ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves
+HELP = "play against a network"
+ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves
 are typed by their names; help says what else can be typed."""
+EXAMPLE = "tengen play runs/tic_tac_toe --as second --visits 100"
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "play",
-        help="play against a network",
-        description=_ABOUT,
-        example="tengen play runs/tic_tac_toe --as second --visits 100",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_thinking(parser)
     parser.add_argument(
         "--as", dest="seat", choices=("first", "second", "random"), default="first", help="who you are (default first)"
     )
     add_overrides(parser, "another option of the game than the network was trained with, such as size=7", "KEY=VALUE")
     parser.add_argument("--seed", type=int, help="for games that begin by chance, and for --as random")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

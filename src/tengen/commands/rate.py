@@ -7,26 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen.commands.engines import add_engines, check_games, dtype, make_plan, read_terms
-from tengen.commands.numbers import count, positive
+from tengen.commands.numbers import amount, count, positive
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
     from tengen.match.league import LeagueRating
 
-_ABOUT = """Rates all networks of a run and anchors in Elo, by the Bradley-Terry model over all games that they have
+HELP = "the strength of all networks of a run"
+ABOUT = """Rates all networks of a run and anchors in Elo, by the Bradley-Terry model over all games that they have
 played. Then plays the match that is expected to make the ratings most certain, and so on. All results are kept in
 RUN/ratings. Ctrl-C ends it; the same command goes on."""
+EXAMPLE = "tengen rate runs/go9 --anchors random mcts:200 --minutes 30"
 _MATCHES = 20  # if no option says when to stop
 
 
-def add(subparsers: Any) -> None:
-    """Declares the command and its arguments."""
-    parser = subparsers.add_parser(
-        "rate",
-        help="the strength of all networks of a run",
-        description=_ABOUT,
-        example="tengen rate runs/go9 --anchors random mcts:200 --minutes 30",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument("base", metavar="RUN", type=Path, help="a run's folder")
     parser.add_argument(
         "--anchors",
@@ -38,9 +34,11 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--games", type=count, default=64, help="of one match, in pairs; 0: none (%(default)s)")
     parser.add_argument("--no-play", action="store_true", help="only the table of what was played before")
     parser.add_argument("--rounds", type=positive, metavar="N", help=f"matches at most ({_MATCHES} if nothing is said)")
-    parser.add_argument("--minutes", type=float, metavar="M", help="no match begins after that")
+    parser.add_argument("--minutes", type=amount("minutes", 1e9), metavar="M", help="no match begins after that")
     parser.add_argument("--total-games", type=positive, metavar="N", help="games at most, of all matches together")
-    parser.add_argument("--error", type=float, metavar="ELO", help="until every error (+-) is at most that")
+    parser.add_argument(
+        "--error", type=amount("Elo", 1e9), metavar="ELO", help="until every error (+-) is at most that"
+    )
     parser.add_argument("--simulations", type=positive, metavar="N", help="per move (default: rating.simulations)")
     parser.add_argument("--zero", metavar="NAME", help="whose Elo is 0 (default: random, or the weakest mcts)")
     parser.add_argument(
@@ -50,7 +48,6 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="an .svg or .png (RUN/ratings/ratings.svg)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there; -: standard output")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -179,10 +176,6 @@ def _check(args: argparse.Namespace) -> None:
     saving.check_picture(args.plot)
     for path in (args.plot, args.json):
         saving.check_folder(path)
-    for name in ("minutes", "error"):
-        value = getattr(args, name)
-        if value is not None and not 0 < value < 1e9:
-            raise TengenError(f"--{name}: expected a number above 0, got {value:g}")
     for path in args.results:
         if not (path / results.FILE if path.is_dir() else path).exists():
             raise TengenError(f"--results {path}: expected a file of results or the folder of a match")

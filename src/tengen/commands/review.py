@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tengen import files
 from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits
@@ -15,20 +15,16 @@ from tengen.errors import TengenError
 if TYPE_CHECKING:
     from tengen.analysis.review import Review, ReviewedMove
 
-_ABOUT = """Goes through a whole game with a network: what each move was worth, and which one was better. Writes the
+HELP = "go through a game: what each move was worth, and what was better"
+ABOUT = """Goes through a whole game with a network: what each move was worth, and which one was better. Writes the
 game with comments and a plot of its course beside it. Whether GAME is SGF, PGN or a text record is seen
 from its content."""
+EXAMPLE = "tengen review runs/go9 game.sgf --visits 400"
 _VISITS = 200
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "review",
-        help="go through a game: what each move was worth, and what was better",
-        description=_ABOUT,
-        example="tengen review runs/go9 game.sgf --visits 400",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_search(parser, _VISITS)
     parser.add_argument("file", type=Path, metavar="GAME", help="SGF, PGN, or a text record of any game")
     parser.add_argument(
@@ -38,7 +34,6 @@ def add(subparsers: Any) -> None:
         "--plot", type=Path, metavar="FILE", help="how the game went: .svg or .png (default: GAME.reviewed.svg)"
     )
     parser.add_argument("--json", type=file_or_dash, metavar="FILE", help="write it as JSON; - for standard output")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,16 +12,16 @@ from tengen.errors import TengenError
 
 _MOST = 1_000_000
 
+HELP = "Hironaka's game: the rate at which hosts end games against agents"
+ABOUT = (
+    "Measures how fast hosts end Hironaka's game against agents, for every pair of them. Without "
+    "players all fixed ones are measured."
+)
+EXAMPLE = "tengen rho zeillinger random --agents first --games 1000"
 
-def add(subparsers: Any) -> None:
-    """Declares the command and its arguments."""
-    parser = subparsers.add_parser(
-        "rho",
-        help="Hironaka's game: the rate at which hosts end games against agents",
-        description="Measures how fast hosts end Hironaka's game against agents, for every pair of them. Without "
-        "players all fixed ones are measured.",
-        example="tengen rho zeillinger random --agents first --games 1000",
-    )
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument(
         "hosts", nargs="*", metavar="HOST", help="random, all, zeillinger, spivakovsky, a network or a run (all fixed)"
     )
@@ -50,7 +50,6 @@ def add(subparsers: Any) -> None:
         help="HOST is a run: which of its networks are the best host and the best agent",
     )
     parser.add_argument("--json", action="store_true", help="for programs")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

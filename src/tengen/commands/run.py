@@ -15,20 +15,16 @@ from tengen.errors import OptionError
 if TYPE_CHECKING:
     from tengen.loop.launching import RunRequest
 
-_ABOUT = """Trains a network by self-play until the goal of the configuration is reached. Ctrl-C stops the run after
+HELP = "self-play and learning, from nothing or from where a run stopped"
+ABOUT = """Trains a network by self-play until the goal of the configuration is reached. Ctrl-C stops the run after
 everything is written, and the same command goes on where it stopped."""
+EXAMPLE = "tengen run tic_tac_toe\ntengen run go9 --base runs/go9 --set goal.minutes=30"
 _MODES = ("fused", "sync", "async", "cluster")
 _PROGRESS = ("auto", "jsonl")
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "run",
-        help="self-play and learning, from nothing or from where a run stopped",
-        description=_ABOUT,
-        example="tengen run tic_tac_toe\ntengen run go9 --base runs/go9 --set goal.minutes=30",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_config(parser)
     parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
     parser.add_argument(
@@ -57,7 +53,6 @@ def add(subparsers: Any) -> None:
         "on standard output, all else on standard error",
     )
     parser.add_argument("--tui", action="store_true", help="show the run in the dashboard (docs/tui.md)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

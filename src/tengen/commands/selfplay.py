@@ -7,23 +7,21 @@ from typing import Any
 from tengen.commands.numbers import positive
 from tengen.commands.part import add_part, drive
 
-_ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
+HELP = "a part of a run: play games with its newest accepted network"
+ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
 teach. Any number of these may work for one run, on any machines. With --format katago, RUN may be a directory that
 KataGo trains on; with --format lc0, the daemon and Lc0's trainers read the games. Ends with Ctrl-C."""
+EXAMPLE = (
+    "tengen selfplay go9 --base runs/go9\n"
+    "tengen selfplay go9 --set game.observation=katago --base KATAGO --format katago\n"
+    "tengen selfplay chess --base runs/chess --format lc0"
+)
 
 _FORMATS = ("tengen", "katago", "lc0")
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "selfplay",
-        help="a part of a run: play games with its newest accepted network",
-        description=_ABOUT,
-        example="tengen selfplay go9 --base runs/go9\n"
-        "tengen selfplay go9 --set game.observation=katago --base KATAGO --format katago\n"
-        "tengen selfplay chess --base runs/chess --format lc0",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_part(parser, "end when games have ended and are written")
     parser.add_argument("--max-games", type=positive, metavar="N", help="end when this process has finished N games")
     parser.add_argument("--max-rows", type=positive, metavar="N", help="end when this process has made N rows")
@@ -42,7 +40,6 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--max-trees", type=positive, default=100, metavar="N", help="with --dump-trees: at most N trees (default: 100)"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

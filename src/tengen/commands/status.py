@@ -3,24 +3,22 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+
+HELP = "what a run is doing, its networks, its data and its disk"
+ABOUT = (
+    "Shows what a run is doing now, its newest networks with their strength, and how much "
+    "data and disk it has. Changes nothing, and works while the run is going on or after it."
+)
+EXAMPLE = "tengen status runs/go9"
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "status",
-        help="what a run is doing, its networks, its data and its disk",
-        description="Shows what a run is doing now, its newest networks with their strength, and how much "
-        "data and disk it has. Changes nothing, and works while the run is going on or after it.",
-        example="tengen status runs/go9",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
     parser.add_argument(
         "--all", action="store_true", help="list all networks and changes of settings, not only the newest"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,23 +10,22 @@ from typing import Any
 
 from tengen.commands import part
 from tengen.commands.config import add_overrides
+from tengen.commands.numbers import whole
 from tengen.errors import OptionError
 from tengen.words import program
 
-_ABOUT = """Runs one configuration many times with different settings, and says which of them are good. Everything is
+HELP = "try many settings, and say which are good (docs/sweep.md)"
+ABOUT = """Runs one configuration many times with different settings, and says which of them are good. Everything is
 kept in one folder; Ctrl-C stops the sweep, and `tengen sweep --base SWEEP` goes on."""
+EXAMPLE = (
+    "tengen sweep tic_tac_toe --grid net.name=b1c8,b2c16 --steps 500\n"
+    "tengen sweep connect_four --random train.lr=1e-4..1e-2:log --trials 20 --minutes 5"
+)
 _STRATEGIES = ("grid", "random", "halving", "population")
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "sweep",
-        help="try many settings, and say which are good (docs/sweep.md)",
-        description=_ABOUT,
-        example="tengen sweep tic_tac_toe --grid net.name=b1c8,b2c16 --steps 500\n"
-        "tengen sweep connect_four --random train.lr=1e-4..1e-2:log --trials 20 --minutes 5",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument(
         "config",
         metavar="CONFIG",
@@ -63,7 +62,9 @@ def add(subparsers: Any) -> None:
     seen.add_argument("--best", choices=("high", "low"), metavar="WAY", help="high or low (losses: low; others: high)")
     where = parser.add_argument_group("where")
     where.add_argument("--base", type=Path, metavar="SWEEP", help="its folder (default: sweeps/<name of the run>)")
-    where.add_argument("--parallel", type=int, metavar="K", help="trials at once (one a GPU, or one for two cores)")
+    where.add_argument(
+        "--parallel", type=whole(1, 1000), metavar="K", help="trials at once (one a GPU, or one for two cores)"
+    )
     where.add_argument(
         "--on", choices=("here", "ray"), default="here", metavar="WHERE", help="here, or on a Ray cluster: ray"
     )
@@ -77,7 +78,6 @@ def add(subparsers: Any) -> None:
     where.add_argument("--retry", action="store_true", help="run those again that have failed")
     where.add_argument("--show", action="store_true", help="run nothing, show what there is")
     where.add_argument("--json", action="store_true", help="the results for programs, on standard output")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,8 +90,6 @@ def run(args: argparse.Namespace) -> int:
     folder, planned = _planned(args, say)
     if args.show:
         return _results(Driver(folder, folder.open(), LocalExecutor(())), args.json)
-    if args.parallel is not None and not 1 <= args.parallel <= 1000:
-        raise OptionError(f"--parallel: expected a whole number from 1 to 1000, got {args.parallel}")
     with (
         _executor(args, folder.path, say) as executor,
         lock.locked(folder.path, what=f"the sweep in {folder.path}"),

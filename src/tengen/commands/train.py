@@ -1,27 +1,25 @@
 """`tengen train`: learn from the newest shuffle, as a part of a run."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
 from tengen.commands.numbers import positive
 from tengen.commands.part import add_part, drive, load, say
 from tengen.errors import OptionError
+from tengen.words import program
 
-_ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
-few epochs. Goes on where the trainer of that name stopped. Ends with Ctrl-C. If all rows of the run come from `tengen
-data from-games` or from KataGo's self-play, it shuffles and exports, too."""
+HELP = "a part of a run: learn from its newest shuffle"
+ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, and leave a network for the export every
+few epochs. Goes on where the trainer of that name stopped. Ends at goal.steps, or with Ctrl-C. If all rows of the run
+come from `tengen data from-games` or from KataGo's self-play, it shuffles and exports, too."""
+EXAMPLE = "tengen train go9 --base runs/go9"
 ROLES = ("main", "extra", "trainonly")
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "train",
-        help="a part of a run: learn from its newest shuffle",
-        description=_ABOUT,
-        example="tengen train go9 --base runs/go9",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_part(parser, "end when there is nothing to learn from for now")
     parser.add_argument("--name", default="main", help="of the trainer; several may train in one run (default: main)")
     parser.add_argument(
@@ -41,7 +39,6 @@ def add(subparsers: Any) -> None:
     )
     hosts.add_argument("--processes", type=positive, metavar="N", help="how many processes there are")
     hosts.add_argument("--process", type=int, metavar="I", help="the number of this one; only 0 reads and writes files")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,10 +85,12 @@ def _on_hosts(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace, beat: Any = None) -> int:
     """Learn; `beat` is the heartbeat of several processes."""
     from tengen.config.source import RUN_FILE
+    from tengen.run.children import PARENT
     from tengen.run.locks import check_name
 
     name = check_name(args.name)
     role = args.role or ("main" if name == "main" else "extra")
+    alone = PARENT not in os.environ  # the driver of all parts ends them itself
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
         from functools import partial
@@ -110,7 +109,8 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
         directory.write(config, base / "train" / name, provenance.lines(), say)
         if beat is not None:
             announce({"do": "begin", "config": to_dict(config)})
-        train = partial(TrainPart, config, base, stop, say, name=name, role=role, max_epochs=args.max_epochs)
+        limits = {"max_epochs": args.max_epochs, "end_at_goal": alone}
+        train = partial(TrainPart, config, base, stop, say, name=name, role=role, **limits)
         if supervised.is_supervised(base):
             say("all rows are of games that others played, so this trainer also shuffles and exports")
             return supervised.SupervisedPart(config, base, stop, say, train, ends=args.stop_when_limited)
@@ -134,6 +134,6 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
 
 def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:
     """The command without its settings."""
-    words = ["tengen", "train", args.config, "--base", str(base)]
+    words = [program(), "train", args.config, "--base", str(base)]
     words += [] if name == "main" else ["--name", name]
     return words + ([] if args.role is None else ["--role", args.role])

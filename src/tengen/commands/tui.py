@@ -3,7 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tengen import config as configuration
 from tengen.errors import OptionError
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from tengen.monitor.dashboard.client import StatusClient
 from tengen.commands.config import BASE_HELP, CONFIG_HELP, add_overrides
 
+HELP = "a dashboard: start the training daemon and watch it, or join one"
+ABOUT = (
+    "Shows a dashboard in the terminal. It starts the training daemon and watches it, or "
+    "joins a daemon that is running already."
+)
+EXAMPLE = "tengen tui go9 --base runs/go9"
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "tui",
-        help="a dashboard: start the training daemon and watch it, or join one",
-        description="Shows a dashboard in the terminal. It starts the training daemon and watches it, or "
-        "joins a daemon that is running already.",
-        example="tengen tui go9 --base runs/go9",
-    )
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument("config", nargs="?", metavar="CONFIG", help=CONFIG_HELP)
     add_overrides(parser)
     parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
@@ -29,7 +29,6 @@ def add(subparsers: Any) -> None:
         "--listen", type=Path, metavar="PATH", help="the daemon listens on this Unix socket, and may stay when you quit"
     )
     parser.add_argument("--attach", type=Path, metavar="PATH", help="join the daemon that listens on this Unix socket")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,24 +1,18 @@
 """`tengen uci`: a network for chess programs."""
 
 import argparse
-from typing import Any
 
 from tengen.commands.thinking import add_thinking, engine_settings, play_settings
 
-_ABOUT = """Answer UCI commands on the standard input, for chess programs such as Cute Chess, Arena or Lichess bots.
+HELP = "play for chess programs, which speak UCI"
+ABOUT = """Answer UCI commands on the standard input, for chess programs such as Cute Chess, Arena or Lichess bots.
 NET is a network for chess: its folder, or a run, whose newest accepted network is meant."""
+EXAMPLE = "tengen uci runs/chess --seconds 5"
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "uci",
-        help="play for chess programs, which speak UCI",
-        description=_ABOUT,
-        example="tengen uci runs/chess --seconds 5",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     add_thinking(parser)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,19 +4,17 @@ import argparse
 import os
 import socket
 from pathlib import Path
-from typing import Any
 
-_ABOUT = """Shows runs in the browser while they go on: curves, ladder, games, data, and a board to play against their
+HELP = "watch runs in the browser"
+ABOUT = """Shows runs in the browser while they go on: curves, ladder, games, data, and a board to play against their
 networks. RUN is a run's folder, a folder of runs, or the folder of a match (default: runs). Only this machine can
 connect, unless --host says otherwise; then the address has a token in it that every request needs. Ctrl-C ends it."""
+EXAMPLE = "tengen web runs"
 PORT = 8136
 
 
-def add(subparsers: Any) -> None:
-    """Declare the command and its arguments."""
-    parser = subparsers.add_parser(
-        "web", help="watch runs in the browser", description=_ABOUT, example="tengen web runs"
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare its arguments."""
     parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="a run's folder or a folder of runs")
     parser.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default 127.0.0.1)"
@@ -25,7 +23,6 @@ def add(subparsers: Any) -> None:
         "--port", type=int, default=PORT, metavar="N", help=f"port to listen on (default {PORT}; 0: any that is free)"
     )
     parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

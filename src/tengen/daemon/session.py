@@ -33,11 +33,11 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.run import counts as counting
-from tengen.run import directory, diverged, locks, networks, starting
+from tengen.run import directory, diverged, first_network, locks, networks
+from tengen.run.config_watch import ConfigWatch
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
-from tengen.run.watching import ConfigWatch
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows, read_extras
 
@@ -112,7 +112,7 @@ class DaemonSession:
         directory.write(config, self.folder, provenance.lines())
         provenance.keep_changes(base)
         self._watch = ConfigWatch(base, config, partial(self._say, "info"))
-        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base)))
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(first_network.local(config, base)))
         self._game, spec = self.trainer.config.game, self.trainer.config.spec
         # The network as players load it, to try it before it is exported.
         self._plain = nnx.graphdef(nets.build(spec, self._game, nnx.Rngs(0), dtype="float32"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 
-from tengen import search
+from tengen import jax_setup, search
 from tengen.config.settings.engine import EngineSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.cores import cores
@@ -29,12 +29,7 @@ def beside() -> Any:
     A walk through one tree is a long chain of small steps. An accelerator takes some ten microseconds for each of
     them, a CPU less than one.
     """
-    if jax.default_backend() == "cpu":
-        return None
-    try:
-        return jax.local_devices(backend="cpu")[0]
-    except RuntimeError:  # JAX was told to leave the CPU alone
-        return None
+    return None if jax.default_backend() == "cpu" else jax_setup.cpu()
 
 
 def leaves(settings: EngineSettings) -> int:

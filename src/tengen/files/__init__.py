@@ -26,6 +26,8 @@ from tengen.errors import TengenError
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _APPEND = os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+CORRUPT = ".corrupt"
+"""The ending of files and folders that were set aside."""
 _PART = ".part"  # the ending of unfinished files and folders, whose names begin with a dot
 
 
@@ -234,6 +236,16 @@ def move_folder(source: Path, target: Path) -> None:
                 raise
             write_folder(target, lambda place: shutil.copytree(source, place, dirs_exist_ok=True))
             shutil.rmtree(source)
+
+
+def set_aside(path: Path, reason: str) -> Path:
+    """Rename what cannot be used to *.corrupt, with the reason in a text file next to it; returns its new name."""
+    target = path.with_name(path.name + CORRUPT)
+    with writing(path):
+        path.rename(target)
+    with contextlib.suppress(OSError):  # the name alone says it too
+        write_bytes(target.with_name(f"{target.name}.txt"), f"{reason}\n".encode())
+    return target
 
 
 def check_links(folder: Path) -> None:

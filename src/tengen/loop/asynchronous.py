@@ -25,12 +25,12 @@ from tengen.monitor.display import Display
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.run import children, metrics, networks, part_status
 from tengen.run.children import KINDS, ChildProcess
+from tengen.run.config_watch import ConfigWatch
 from tengen.run.counts import RunCounts, reached
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part import Progress, Stop
 from tengen.run.part_status import PartStatus, StatusWriter
 from tengen.run.status import NetworkCounts, RunStatus
-from tengen.run.watching import ConfigWatch
 from tengen.schema import unknown
 from tengen.words import counted
 

@@ -6,8 +6,8 @@ device's memory, and everything that must survive is written in the background.
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,11 @@ from tengen.data.store.writer import Writer
 from tengen.errors import Diverged, OptionError
 from tengen.interop.katago import base as katago
 from tengen.loop import resuming
-from tengen.loop.compiling import CompilingAhead
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
-from tengen.loop.rating import UNTRAINED
 from tengen.nets.network import Network
 from tengen.run import counts as counting
-from tengen.run import networks, safe_exit, starting
+from tengen.run import first_network, networks, safe_exit
 from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
@@ -51,7 +49,7 @@ class Fused(RatedRun):
         self._compiling = 0.0  # seconds that compiling the learner may take
         self._pending: list[PlayedRound] = []
         self._playing = 0.0  # seconds of playing, without compiling
-        self._ahead = CompilingAhead()
+        self._ahead: Future[None] | None = None  # the learner, as it is being compiled in a thread
         self._begun: set[str] = set()  # what this process has done for the first time
 
     def prepare(self) -> None:
@@ -59,7 +57,7 @@ class Fused(RatedRun):
         config, closing = self.config, self._closing
         self._open()
         self.reporter.show("building the network", RunStatus(self._now()))
-        self.components = parts = Components(starting.local(config, self.base))
+        self.components = parts = Components(first_network.local(config, self.base))
         parts.check_memory(self.plays)
         self.trainer, game = parts.trainer, parts.game
         self._open_rater(game, parts.spec, parts.evaluate)
@@ -126,7 +124,9 @@ class Fused(RatedRun):
                     self.reporter.report(self._standing())
                     self._take_changes()
                 self._finish(stop)
-                self._ahead.wait()
+                if self._ahead is not None:
+                    with safe_exit.possible():
+                        wait([self._ahead])
         except Diverged:
             self._keep_games()  # they are still good
             raise
@@ -143,13 +143,25 @@ class Fused(RatedRun):
 
     def _start_playing(self) -> None:
         start, self.key = jax.random.split(self.key)
-        ahead = partial(self._ahead.start, self.trainer.compile) if self._compiles_ahead() else None
+        ahead = self._compile_ahead if self._compiles_ahead() else None
         self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start, ahead)
+
+    def _compile_ahead(self) -> None:
+        """Compile the learner in a thread, once: XLA does not hold Python's lock. Errors are left to the first step."""
+        if self._ahead is None:
+            # However the run ends, it waits for the thread: Python must not end while XLA compiles.
+            thread = self._closing.enter_context(ThreadPoolExecutor(1, "compiling"))
+            self._ahead = thread.submit(self.trainer.compile)
 
     @staticmethod
     def _compiles_ahead() -> bool:
         """Whether the learner is compiled while games are compiled and played. On a CPU, these need the cores."""
         return jax.default_backend() != "cpu"
+
+    @property
+    def _compiles(self) -> bool:
+        """Whether the learner is being compiled ahead."""
+        return self._ahead is not None and not self._ahead.done()
 
     @property
     def _waiting(self) -> str:
@@ -200,7 +212,7 @@ class Fused(RatedRun):
         session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
         if self.counts.rows < self.config.data.first_rows:
             return
-        if not session.started and (self._ahead.busy or self._left < self._compiling):
+        if not session.started and (self._compiles or self._left < self._compiling):
             return  # games are played until then, or the run would be over before the first step
 
         def allowed() -> int:
@@ -292,7 +304,7 @@ class Fused(RatedRun):
         """Rate the network that played the first games, with the first that has learned: nothing waits for it."""
         if self._untrained is not None:
             weights, self._untrained = self._untrained, None
-            self._play_matches(UNTRAINED, weights, seconds, self._show, stop, last=False)
+            self._play_matches(networks.UNTRAINED, weights, seconds, self._show, stop, last=False)
 
     def _finish(self, stop: Stop) -> None:
         """Write everything, and rate the last network if it is new."""

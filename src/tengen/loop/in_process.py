@@ -11,12 +11,13 @@ import jax
 
 from tengen.analysis import run_chart
 from tengen.errors import TengenError
-from tengen.loop.rating import UNTRAINED, Rater
+from tengen.loop.rating import Rater
 from tengen.match.results import MatchResult
 from tengen.monitor.display import Display
 from tengen.monitor.reporting import RunReporter
 from tengen.run import counts as counting
 from tengen.run import safe_exit
+from tengen.run.config_watch import ConfigWatch
 from tengen.run.counts import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
@@ -24,7 +25,6 @@ from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import RatedNetwork, RunStatus
 from tengen.run.time_budget import SteadyProgress, TimeBudget
-from tengen.run.watching import ConfigWatch
 
 TRAINER = "main"
 SESSION = "session"  # the kind of metrics with which every start of a run begins
@@ -129,10 +129,6 @@ class RatedRun(InProcessRun):
     def _change(self, config: Any) -> None:
         self._budget = TimeBudget.of(config.goal, config.rating.minutes)
         self.rater.change(config.search, config.rating)
-
-    def _is_new(self) -> bool:
-        """Whether nothing was learned or rated yet, so that the untrained network should be rated."""
-        return not (self.trainer.step or self.networks.newest or self.rater.rating(UNTRAINED))
 
     def _end(self) -> float:
         """Seconds to reserve for the last rating and for writing everything."""

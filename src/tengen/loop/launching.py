@@ -21,7 +21,7 @@ from tengen.monitor.display import Display, open_display
 from tengen.monitor.overview import goal_options
 from tengen.monitor.run_view import RunView
 from tengen.monitor.summary import RunSummary
-from tengen.run import directory, locks, safe_exit, starting
+from tengen.run import directory, first_network, locks, safe_exit
 from tengen.run.counts import RunCounts, further
 from tengen.run.stopping import Stopping
 from tengen.web import report
@@ -116,7 +116,7 @@ def _check_brought(request: RunRequest) -> None:
         from tengen.testing.games import check_quickly
 
         check(check_quickly, *game)
-    for net in starting.sections(request.config).values():
+    for net in first_network.sections(request.config).values():
         if (spec := net.architecture()).function is not None:
             from tengen.nets.custom import check_quickly as check_network
 

@@ -19,12 +19,10 @@ from tengen.match.device_match import Match, MatchStanding
 from tengen.match.driver import MatchRounds
 from tengen.match.ratings import Rating, Ratings, is_reference, rate
 from tengen.match.results import MatchResult, expected_share
+from tengen.monitor.strength import RatedStrength
 from tengen.monitor.summary import RatingPoint
-from tengen.monitor.verdict import RatedStrength
-from tengen.run.networks import RunNetworks
+from tengen.run.networks import UNTRAINED, RunNetworks
 
-UNTRAINED = "untrained"
-"""The name of the network that a run begins with, which is rated but not saved."""
 _NETWORK = "network"  # the kind of all networks: matches against them share a program and take equally long
 _FEWEST_PAIRS = 4  # of a round, unless a match has fewer
 _OTHERS = 0.6  # guess: compiling another match takes this share of the time that compiling the first took

@@ -19,7 +19,7 @@ from tengen.importing import UserCodeError
 from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
-from tengen.run import locks, networks, safe_exit, starting
+from tengen.run import first_network, locks, networks, safe_exit
 from tengen.run.counts import RunCounts
 from tengen.run.status import RunStatus
 from tengen.train.session import TrainingSession, read_extras
@@ -53,7 +53,7 @@ class RoleRun(InProcessRun):
         self._open()
         self.reporter.show("building the networks", RunStatus(self.counts))
         locks.remove_unfinished(self.base, alone=True)  # this process alone writes here
-        self.trainer = make(starting.local(config, self.base))
+        self.trainer = make(first_network.local(config, self.base))
         folder = self.base / "train" / TRAINER
         self.session = TrainingSession(self.trainer, folder, config.checkpoints, self.reporter.say)
         self._closing.callback(self.session.close)

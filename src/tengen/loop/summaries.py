@@ -10,7 +10,7 @@ from tengen.analysis import run_chart
 from tengen.config.settings.engine import EngineSettings
 from tengen.config.source import as_config
 from tengen.errors import TengenError
-from tengen.monitor import totals, verdict
+from tengen.monitor import strength, totals
 from tengen.monitor.summary import RunSummary
 from tengen.run import changes, networks
 from tengen.run.status import losses
@@ -26,7 +26,7 @@ def of_loop(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
         table="" if ratings is None else str(ratings),
         curve=loop.rater.curve(),
         changes=changes.over_time(loop.base),
-        verdict=strength(loop),
+        verdict=strength_words(loop),
         network=str(path or ""),
         commands={**_chart(loop.base), **play, **commands},
     )
@@ -78,16 +78,14 @@ def of_parts(driver: Any, reason: str, commands: dict[str, str]) -> RunSummary:
     )
 
 
-def strength(loop: Any) -> str:
+def strength_words(loop: Any) -> str:
     """How strong the network is, and what would make it stronger."""
-    from tengen.loop.rating import UNTRAINED
-
     config, base, rated = loop.config, loop.base, loop.rater.rated()
     if loop.trainer.step == 0:
         first, rows = config.data.first_rows, loop.counts.rows
         why = f"learning begins with {first:,} rows (data.first_rows), and {rows:,} were played"
         return f"Nothing was learned yet: {why if rows < first else 'the run ended before the first step'}."
-    name, larger = verdict.larger_network(config.net.name), ""
+    name, larger = strength.larger_network(config.net.name), ""
     with contextlib.suppress(TengenError, ValueError):
         nets.spec(name)
         # With this run's configuration, all that was --set, and its mode.
@@ -96,8 +94,8 @@ def strength(loop: Any) -> str:
     visits = EngineSettings().visits
     search = f"{shlex.join([program(), 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
     search += f"; in its matches: {config.rating.simulations})"
-    hints = verdict.hints(rated, UNTRAINED, search, larger, config.rating.references)
-    text = "" if rated is None else verdict.strength(rated, loop.counts.seconds, UNTRAINED)
+    hints = strength.hints(rated, search, larger, config.rating.references)
+    text = "" if rated is None else strength.in_words(rated, loop.counts.seconds)
     return "\n".join(filter(None, (text, "To make it stronger:", *(f"  {hint}" for hint in hints))))
 
 

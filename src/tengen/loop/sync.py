@@ -18,7 +18,6 @@ from tengen.loop.parts.running import NO_SPACE, attempt, pause
 from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
-from tengen.loop.rating import UNTRAINED
 from tengen.run import counts, networks
 from tengen.run.counts import RunCounts
 from tengen.run.part import Part, Progress, Stop
@@ -59,7 +58,8 @@ class Sync(RatedRun):
         newest = networks.newest(base)
         self._rated = newest.name if newest else ""
         self._before_exit(self.selfplay.flush, self.train.flush)
-        self._untrained = newest is None and self._is_new()
+        # Whether the network that plays the first games is still to be rated.
+        self._untrained = not (self.trainer.step or self.networks.newest or self.rater.rating(networks.UNTRAINED))
 
     def _part(self, part: Any) -> Any:
         self._closing.callback(part.close)
@@ -118,7 +118,7 @@ class Sync(RatedRun):
             if self._untrained and self.selfplay.spec == self.networks.spec:
                 # The curve begins with the network that plays the first games and finds all moves equally good.
                 self._untrained = False
-                self._rate(UNTRAINED, self.selfplay.no_weights(), self._for_rating())
+                self._rate(networks.UNTRAINED, self.selfplay.no_weights(), self._for_rating())
             self.reporter.look(self.selfplay.board)
         self._patiently("selfplay", self.selfplay.flush)
 

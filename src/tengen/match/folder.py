@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from tengen import files
+from tengen import files, schema
 from tengen.data.records.records import file_name, save_records
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
 from tengen.files import lock
 from tengen.games.core import Game
 from tengen.match import results
@@ -49,42 +49,33 @@ class MatchFolder(MatchGames):
         """Writes finished games to disk and adds them; those that are there already stay as they are."""
         lines = "".join(game.to_line() + "\n" for game in games if game.number not in self.played)
         path = self.folder / _GAMES
-        try:
-            with io.BufferedWriter(files.open_to_append(path)) as file:
-                file.write(lines.encode())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise TengenError(f"{path}: a game cannot be written: {error.strerror or error}") from None
+        with files.writing(path), io.BufferedWriter(files.open_to_append(path)) as file:
+            file.write(lines.encode())
+            file.flush()
+            os.fsync(file.fileno())
         super().add(*games)
 
     def write(self, game: Game) -> Path:
         """Rewrites all files except games.jsonl; returns the path of the games for people."""
         path = self.folder / file_name("games", game.name)
-        try:
+        with files.writing(self.folder):
             if self.played:
                 save_records(path, self.records(game))
                 results.write(self.folder / results.FILE, self.result)
-            files.write_bytes(self.folder / SUMMARY, json.dumps(self.to_dict(), indent=2).encode() + b"\n")
-        except OSError as error:
-            raise TengenError(f"{self.folder}: cannot be written to: {error.strerror or error}") from None
+            schema.write_json(self.folder / SUMMARY, self.to_dict(), indent=2)
         return path
 
 
 def _check(path: Path, about: dict[str, Any]) -> None:
     """Writes what the match is; TengenError if another match is in the folder."""
+    if not path.exists():
+        schema.write_json(path, about, indent=2)
+        return
     try:
-        if not path.exists():
-            files.write_bytes(path, json.dumps(about, indent=2).encode() + b"\n")
-            return
-        before = json.loads(files.read_bytes(path))
-        if not isinstance(before, dict):
-            raise ValueError("expected an object")
-    except OSError as error:
-        raise TengenError(f"{path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise TengenError(f"{path}: cannot be understood ({error}); choose another --out") from None
-    old, new = dict(_flat(before)), dict(_flat(about))
+        before = schema.read_json(dict[str, Any], path)
+    except OptionError as error:
+        raise TengenError(f"{error}; choose another --out") from None
+    old, new = dict(schema.leaves(before)), dict(schema.leaves(about))
     changes = [
         f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
         for key in dict.fromkeys([*old, *new])
@@ -95,25 +86,15 @@ def _check(path: Path, about: dict[str, Any]) -> None:
         raise TengenError("\n".join([*changes, advice]))
 
 
-def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in data.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
 def _read(path: Path, games: int) -> dict[int, PlayedGame]:
     """The games in the file. Cuts off an incomplete line at its end; TengenError names a line that is wrong."""
-    try:
-        content = files.read_bytes(path)
-        whole = content[: content.rfind(b"\n") + 1]
-        if len(whole) < len(content):  # the process was killed while it wrote
-            os.truncate(path, len(whole))
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except OSError as error:
-        raise TengenError(f"{path}: cannot be read: {error.strerror or error}") from None
+    content = files.read_bytes(path)
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(whole) < len(content):  # the process was killed while it wrote
+        with files.writing(path):
+            os.truncate(path, len(whole))
     found: dict[int, PlayedGame] = {}
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
         try:

@@ -11,8 +11,7 @@ from tengen.data.records.moves import start_of
 from tengen.data.records.records import Ending, Record
 from tengen.games.core import Game
 from tengen.match.engines.faults import KINDS
-from tengen.match.results import checked
-from tengen.schema import REQUIRED, setting
+from tengen.schema import REQUIRED, from_data, setting
 
 _WORD = 2**32 - 1
 
@@ -57,9 +56,7 @@ class PlayedGame:
         data = json.loads(line)
         if not isinstance(data, dict) or data.pop("schema", None) != 1:
             raise ValueError("expected an object of schema 1")
-        if isinstance(opinions := data.get("opinions"), dict):
-            data["opinions"] = {"a": None, "b": None, **opinions}
-        return checked(PlayedGame, data)
+        return from_data(PlayedGame, data, strict=True)
 
     def record(self, game: Game, names: tuple[str, str], **rest: Any) -> Record:
         """A record for people; `names` are those of A and B."""

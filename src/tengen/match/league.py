@@ -1,6 +1,5 @@
 """Ratings of all networks of a run and of anchors: plays the matches that make the ratings certain soonest."""
 
-import contextlib
 import dataclasses
 import fnmatch
 import time
@@ -176,11 +175,9 @@ class LeagueResults:
             results.write(self.path, *self.mine)
 
 
-@contextlib.contextmanager
-def locked(run: Path) -> Iterator[None]:
+def locked(run: Path) -> AbstractContextManager[None]:
     """Only one process adds results; the run itself may go on meanwhile."""
-    with lock.locked(run / FOLDER, name=".rate-lock", what=f"the rating of {run}", other="run"):
-        yield
+    return lock.locked(run / FOLDER, name=".rate-lock", what=f"the rating of {run}", other="run")
 
 
 @dataclass(frozen=True)

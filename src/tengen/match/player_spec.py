@@ -130,7 +130,7 @@ def find_network(text: str, game: str | None = None) -> FoundNetwork:
     name, _, named = text.partition("@")
     if not (named or game):
         raise TengenError(f"{text}: what does it play? Say so at its end, such as {name}@go9")
-    made = make_game(named or str(game), {})
+    made = make_game(named or str(game))
     options = dataclasses.asdict(made.options)
     saved = NetworkFile(Spec.custom(name.partition(":")[2]), made.name, made.version, options, {})
     return FoundNetwork(Path(name), name, saved)
@@ -170,15 +170,18 @@ def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping
     return game
 
 
-def make_game(name: str, options: Mapping[str, Any]) -> Game:
+def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
     """A game by its own name or that of a configuration, with some options changed."""
+    options = options or {}
     if games.is_name(name):
         return games.make(name, **options)
     try:
-        section = config.load(name).game
+        section = config.load_any(name).game
     except TengenError as error:
         known = ", ".join((*games.names(), "pgx:NAME", "package.module:Class"))
         raise TengenError(f"--game {name}: neither a game ({known}) nor a configuration: {error}") from None
+    if section is None:
+        raise TengenError(f"--game {name}: a configuration without a game, which its program gives")
     return games.make(section.name, **{**dataclasses.asdict(section.options), **options})
 
 

@@ -1,6 +1,5 @@
 """The rules for one game at a time, for matches with foreign engines."""
 
-import contextlib
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from tengen import jax_setup
 from tengen.data.records.records import shorten
 from tengen.games.core import Game
 from tengen.match.engines.faults import Fault
@@ -28,9 +28,7 @@ class Referee:
 
     def __init__(self, game: Game) -> None:
         self.game = game
-        self._cpu: Any = None
-        with contextlib.suppress(RuntimeError):  # JAX was started without a CPU backend
-            self._cpu = jax.local_devices(backend="cpu")[0]
+        self._cpu = jax_setup.cpu()
 
     def begin(self, seed: np.ndarray) -> RefereePosition:
         """The start of a game; `seed` is the data of a key."""

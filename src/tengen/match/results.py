@@ -6,25 +6,27 @@ A file holds one line of JSON per result, in the order in which the matches were
 whole file by rename, so it is always complete. One process writes a file; several processes write several files.
 """
 
+import functools
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Self
 
 import numpy as np
 
 from tengen import files
 from tengen.errors import TengenError
-from tengen.schema import REQUIRED, check, dotted, setting
+from tengen.schema import REQUIRED, from_data, setting
 
 SURE = 1.959964  # standard deviations on either side that hold 95 % of a normal distribution
 ELO = 400 / math.log(10)  # Elo points per unit of log odds
 FILE = "results.jsonl"
 OF_RUN = Path("ratings", FILE)  # the results of a run, in its directory
 _MOST = 2**53 - 1
-T = TypeVar("T")
+_NAME = "(?s).+"  # any text that is not empty
+_FIELDS = ("a", "b", "wins", "draws", "losses")
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,11 @@ class MatchResult:
     None: as many as were played.
     """
 
-    a: str
-    b: str
-    wins: int
-    draws: int
-    losses: int
+    a: str = setting(REQUIRED, "a player", pattern=_NAME, words="the name of a player")
+    b: str = setting(REQUIRED, "another player", pattern=_NAME, words="the name of a player")
+    wins: int = setting(REQUIRED, "games won by a", low=0, high=_MOST)
+    draws: int = setting(REQUIRED, "drawn games", low=0, high=_MOST)
+    losses: int = setting(REQUIRED, "games won by b", low=0, high=_MOST)
     independent: float | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -59,6 +61,10 @@ class MatchResult:
         wins, draws, losses = (int((signs[there] == sign).sum()) for sign in (1, 0, -1))
         independent = independent_games(points[played] / games[played], games[played])
         return cls(a, b, wins, draws, losses, independent)
+
+    def check_together(self) -> list[tuple[str, str]]:
+        """In files, a player does not play itself."""
+        return [("b", "expected another player than a")] if self.a == self.b else []
 
     @property
     def games(self) -> int:
@@ -145,30 +151,6 @@ def expected_share(elo: float) -> float:
     return 1 / (1 + math.exp(-elo / ELO))
 
 
-@dataclass(frozen=True)
-class ResultLine:
-    """A line of a file of results."""
-
-    schema: Literal[1] = setting(REQUIRED, "version of this format")
-    a: str = setting(REQUIRED, "a player", pattern="(?s).+", words="the name of a player")
-    b: str = setting(REQUIRED, "another player", pattern="(?s).+", words="the name of a player")
-    wins: int = setting(REQUIRED, "games won by a", low=0, high=_MOST)
-    draws: int = setting(REQUIRED, "drawn games", low=0, high=_MOST)
-    losses: int = setting(REQUIRED, "games won by b", low=0, high=_MOST)
-
-    def check_together(self) -> list[tuple[str, str]]:
-        """A player does not play itself."""
-        return [("b", "expected another player than a")] if self.a == self.b else []
-
-
-def checked(cls: type[T], data: object) -> T:
-    """`cls` from plain data; ValueError says what is wrong with it."""
-    found, problems = check(cls, data)
-    if found is None:
-        raise ValueError("; ".join(f"{dotted(path)}: {words}" if path else words for path, words in problems))
-    return found
-
-
 def read(path: Path) -> list[MatchResult]:
     """All results of a file; none if there is no file. TengenError names the line that is not a result."""
     try:
@@ -177,15 +159,10 @@ def read(path: Path) -> list[MatchResult]:
         return []
     except UnicodeDecodeError:
         raise TengenError(f"{path}: not a file of match results (it is not text); move it away to go on") from None
-    except OSError as error:
-        raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
     results = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            data = json.loads(line)
-            if not _is_plain(data):  # which is quicker to see than what is wrong
-                data = vars(checked(ResultLine, data))
-            results.append(MatchResult(*(data[name] for name in _FIELDS)))
+            results.append(_result(line))
         except (ValueError, RecursionError) as error:
             raise TengenError(
                 f"{path}, line {number}: not the result of a match: {error}; "
@@ -194,20 +171,13 @@ def read(path: Path) -> list[MatchResult]:
     return results
 
 
-_FIELDS = ("a", "b", "wins", "draws", "losses")
-
-
-def _is_plain(data: Any) -> bool:
-    """Whether this is a line as `append` writes it."""
-    if type(data) is not dict or data.keys() != {"schema", *_FIELDS} or type(data["schema"]) is not int:
-        return False
-    texts, counts = [data[name] for name in _FIELDS[:2]], [data[name] for name in _FIELDS[2:]]
-    return (
-        data["schema"] == 1
-        and all(type(text) is str and text for text in texts)
-        and texts[0] != texts[1]
-        and all(type(count) is int and 0 <= count <= _MOST for count in counts)
-    )
+@functools.lru_cache(maxsize=100_000)  # a run reads its results again and again
+def _result(line: str) -> MatchResult:
+    """The result in a line of a file. ValueError (or RecursionError) if it has none."""
+    data = json.loads(line)
+    if not isinstance(data, dict) or data.pop("schema", None) != 1:
+        raise ValueError("expected an object of schema 1")
+    return from_data(MatchResult, data, strict=True)
 
 
 def append(path: Path, *results: MatchResult) -> None:
@@ -224,13 +194,10 @@ def write(path: Path, *results: MatchResult) -> None:
 
 
 def _lines(results: tuple[MatchResult, ...]) -> bytes:
-    fields = [ResultLine(1, one.a, one.b, one.wins, one.draws, one.losses) for one in results]
-    return "".join(json.dumps(vars(line)) + "\n" for line in fields).encode()
+    lines = ({"schema": 1, **{name: getattr(one, name) for name in _FIELDS}} for one in results)
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
 def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_bytes(path, content)
-    except OSError as error:
-        raise TengenError(f"{path}: the result could not be written: {error.strerror}") from None
+    files.make_folder(path.parent)
+    files.write_bytes(path, content)

@@ -263,7 +263,7 @@ def check(base: Path) -> None:
             if (base / RUN_FILE).exists():
                 return
             what = f"no run, because it has no {RUN_FILE}" if any(base.iterdir()) else "empty, so there is no run"
-            raise TengenError(f"{base}: is {what}; `tengen run CONFIG --base {base}` starts one")
+            raise TengenError(f"{base}: is {what}; `{program()} run CONFIG --base {base}` starts one")
         what = "is a file, expected the folder of a run" if base.exists() else "there is no such folder"
     except OSError as error:
         what = f"cannot be read: {error.strerror or error}"
@@ -296,11 +296,8 @@ def _shuffle(base: Path) -> ShuffleInfo | None:
     found = shuffled.newest(base)
     if found is None:
         return None
-    try:
-        train, validation = (sum(int(file.rows) for file in side) for side in (found.train, found.validation))
-        return ShuffleInfo(found.name, train, validation, (int(found.window[0]), int(found.window[1])))
-    except (ValueError, TypeError, OverflowError) as error:
-        raise TengenError(f"{found.folder / shuffled.INDEX}: not the index of a shuffle: {error}") from None
+    train, validation = (sum(file.rows for file in side) for side in (found.train, found.validation))
+    return ShuffleInfo(found.name, train, validation, found.window)
 
 
 def disk_use(base: Path) -> DiskUse:

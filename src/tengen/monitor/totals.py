@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta, peek_meta
-from tengen.data.store.store import CORRUPT, Store
+from tengen.data.store.store import Store
+from tengen.files import CORRUPT
 from tengen.match import results
 from tengen.match.ratings import Ratings, rate
 from tengen.monitor.summary import RatingPoint

@@ -170,12 +170,8 @@ class ChildProcess:
 
     def _last_line(self, beginning: str = "") -> str:
         """The last line of its output that begins with `beginning`, without the time; empty if there is none."""
-        try:
-            lines = files.read_end(self.log, _TAIL, self._offset).decode(errors="replace").split("\n")
-        except OSError:
-            return ""
-        clean = (_TIME.sub("", printable(line).strip()) for line in reversed(lines))
-        return next((line for line in clean if line and line.startswith(beginning)), "")[:_LONGEST_LINE]
+        found = (_TIME.sub("", line.strip()) for line in reversed(last_lines(self.log, self._offset)))
+        return next((line for line in found if line.startswith(beginning)), "")
 
 
 def stop_all(
@@ -216,6 +212,16 @@ def launch(
             start_new_session=True,
         )
     return process, offset
+
+
+def last_lines(log: Path, offset: int) -> list[str]:
+    """The last lines of a process's output, which begins at `offset`, for people; none if it cannot be read."""
+    try:
+        text = files.read_end(log, _TAIL, offset).decode(errors="replace")
+    except OSError:
+        return []
+    lines = (printable(line).rstrip() for line in text.split("\n"))
+    return [line[:_LONGEST_LINE] for line in lines if line]
 
 
 def signal_name(number: int) -> str:

@@ -18,7 +18,7 @@ from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
 from tengen.config.trainers import TrainerConfig
 from tengen.files import lock
-from tengen.run import changes, starting
+from tengen.run import changes, first_network
 from tengen.run.changes import SettingChange
 
 _OWN = ("goal", "rating", "data.max_chunk_rows", "train", "shuffle", "ring", "gate", "daemon", "evaluation")
@@ -41,7 +41,7 @@ def write(
     """
     path = base / _FILE
     if not path.exists():
-        starting.check(config, base)
+        first_network.check(config, base)
     if base.is_dir():
         files.check_links(base)
     with lock.writable(base):
@@ -72,7 +72,7 @@ def change(base: Path, overrides: Sequence[str]) -> dict[SettingChange, schema.R
         try:
             config = load_any(base, overrides)
         except ConfigError:  # what cannot change is refused for that, whatever else is wrong with its new value
-            rules = {key: rule for key, _, rule in schema.flat(_load(path))}
+            rules = {key: rule for key, _, rule, _ in schema.flat(_load(path))}
             named = [each.path for each in read_overrides(overrides)[0] if each.path in rules]
             fixed = [f"{schema.dotted(key)}{_reason(rules[key])}" for key in named if not rules[key].change]
             if fixed:
@@ -103,10 +103,10 @@ def settled(config: C, base: Path, overrides: Sequence[str] = ()) -> tuple[C, li
     if not before:
         return config, []
     named = {schema.dotted(role_keys.current(config, override.path)) for override in read_overrides(overrides)[0]}
-    values = {schema.dotted(key): render_value(value) for key, value, _ in schema.flat(config)}
+    values = {schema.dotted(key): render_value(value) for key, value, *_ in schema.flat(config)}
     kept = {
         key: value
-        for key, value, _ in schema.flat(_load(path))
+        for key, value, *_ in schema.flat(_load(path))
         if (name := schema.dotted(key)) in before
         and name not in named
         and values.get(name) == before[name] != render_value(value)
@@ -180,9 +180,9 @@ def _differences(
     old = _load(path)
     if old == config:
         return {}
-    rules = {key: rule for each in (old, config) for key, _, rule in schema.flat(each)}
+    rules = {key: rule for each in (old, config) for key, _, rule, _ in schema.flat(each)}
     old_values, new_values = (
-        {key: render_value(value) for key, value, _ in schema.flat(each)} for each in (old, config)
+        {key: render_value(value) for key, value, *_ in schema.flat(each)} for each in (old, config)
     )
     absent, time = "(none)", changes.now()
     found: dict[SettingChange, schema.Rule] = {}

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from tengen import files
+from tengen import files, schema
 from tengen.errors import OptionError, TengenError
 from tengen.words import counted
 
@@ -50,7 +50,7 @@ def read(path: Path) -> FoundMetrics:
     """All lines of a file, none if it does not exist. A last line that is still being written does not count."""
     lines, invalid = [], []
     try:
-        with files.open_buffered(path) as file:
+        with files.reading(path), files.open_buffered(path) as file:
             for number, raw in enumerate(file, 1):
                 if (line := parse_line(raw)) is not None:
                     lines.append(line)
@@ -58,8 +58,6 @@ def read(path: Path) -> FoundMetrics:
                     invalid.append(number)
     except FileNotFoundError:
         return FoundMetrics(())
-    except OSError as error:
-        raise TengenError(f"{path}: cannot be read: {error.strerror}") from None
     return FoundMetrics(tuple(lines), tuple(invalid))
 
 
@@ -205,7 +203,8 @@ class TensorBoard:
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
         """Add the numbers among the values; those in mappings are named `kind/key/inner`."""
-        scalars = dict(_scalars(kind, plain(values)))
+        found = schema.leaves(plain(values), f"{kind}/", "/")
+        scalars = {name: value for name, value in found if is_number(value)}
         self._steps = int(scalars.get(f"{kind}/steps", self._steps))
         for name, value in scalars.items():
             self._writer.add_scalar(name, value, self._steps)
@@ -233,13 +232,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _scalars(name: str, value: Any) -> Iterator[tuple[str, float]]:
-    """The numbers in a plain value, with their full names."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _scalars(f"{name}/{key}", inner)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield name, value
+def is_number(value: object) -> bool:
+    """Whether a plain value is a number; true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def parse_line(raw: bytes) -> dict[str, Any] | None:
@@ -250,6 +245,5 @@ def parse_line(raw: bytes) -> dict[str, Any] | None:
         return None
     if not isinstance(line, dict) or not isinstance(line.get("kind"), str):
         return None
-    elapsed = line.get("elapsed")
-    known = isinstance(elapsed, int | float) and not isinstance(elapsed, bool) and 0 <= elapsed < _LONGEST
-    return line if known else None
+    elapsed: Any = line.get("elapsed")
+    return line if is_number(elapsed) and 0 <= elapsed < _LONGEST else None

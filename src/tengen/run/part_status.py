@@ -10,8 +10,6 @@ Times are durations, measured by the part itself, so clocks may differ between m
 """
 
 import contextlib
-import json
-import math
 import os
 import re
 import socket
@@ -20,9 +18,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from tengen import files
+from tengen import files, schema
+from tengen.errors import OptionError
 from tengen.files import lease
 from tengen.run import safe_exit
 from tengen.run.part import Progress
@@ -33,7 +32,6 @@ DRIVERS = ("fused", "roles", "sync", "async", "cluster", "daemon")
 NODE = "node"
 """The kind of the nodes of a cluster, which are in the status of its driver, under NODES."""
 NODES = "nodes"
-_SCHEMA = 1
 _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
 _SILENT = 300.0  # seconds without a sign after which a part of another machine, or of an earlier boot, counts as dead
@@ -42,10 +40,32 @@ _NAME = re.compile(
     r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|cluster|daemon)-([A-Za-z0-9-]{1,80})\.json"
 )
 
-# Errors of files with unexpected content.
-_GARBAGE = (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
-_NODE_FIELDS: dict[str, Any] = {"words": str, "waiting": bool, "seconds": float, "figures": dict, "restarts": int}
+@dataclass(frozen=True)
+class _NodeStatus:
+    """A node of a cluster, as the status of its driver describes it."""
+
+    words: str
+    waiting: bool
+    seconds: float
+    figures: dict[str, Any]
+    restarts: int
+
+
+@dataclass(frozen=True)
+class _StatusFile:
+    """The content of a part's file."""
+
+    schema: Literal[1]
+    machine: str
+    process: int
+    words: str
+    waiting: bool
+    seconds: float
+    running: float
+    done: int | float | None
+    of: int | float | None
+    figures: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -77,10 +97,8 @@ class PartStatus:
 
     @property
     def share(self) -> float | None:
-        """How much of the work is done, 0 to 1; None if that is not known. The file may hold anything."""
-        if not all(isinstance(number, int | float) and 0 <= number < math.inf for number in (self.done, self.of)):
-            return None
-        return min(self.done / self.of, 1.0) if self.done is not None and self.of else None
+        """How much of the work is done, 0 to 1; None if that is not known."""
+        return min(max(self.done / self.of, 0.0), 1.0) if self.done is not None and self.of else None
 
     def values(self) -> dict[str, Any]:
         """For programs, without what only its driver knows."""
@@ -88,10 +106,10 @@ class PartStatus:
 
     def nodes(self) -> "list[PartStatus]":
         """The nodes that the status of a cluster's driver describes; the file may hold anything."""
-        found = []
-        for name, about in dict(self.figures.get(NODES) or {}).items():
-            with contextlib.suppress(*_GARBAGE):
-                known = {key: kind(about[key]) for key, kind in _NODE_FIELDS.items()}
+        nodes, found = self.figures.get(NODES), []
+        for name, about in nodes.items() if isinstance(nodes, Mapping) else ():
+            with contextlib.suppress(OptionError):
+                known = vars(schema.from_data(_NodeStatus, about))
                 found.append(PartStatus(NODE, str(name), self.alive, str(name), self.process, **known))
         return found
 
@@ -159,20 +177,20 @@ class StatusWriter:
         before, written = self._written
         if progress == written and now - before < _REST:
             return
-        about = {
-            "schema": _SCHEMA,
-            "machine": socket.gethostname(),
-            "process": os.getpid(),
-            "words": progress.words,
-            "waiting": not progress.worked,
-            "seconds": round(now - since, 1),
-            "running": round(now - self._started, 1),
-            "done": progress.done,
-            "of": progress.of,
-            "figures": dict(progress.figures),
-        }
+        about = _StatusFile(
+            schema=1,
+            machine=socket.gethostname(),
+            process=os.getpid(),
+            words=progress.words,
+            waiting=not progress.worked,
+            seconds=round(now - since, 1),
+            running=round(now - self._started, 1),
+            done=progress.done,
+            of=progress.of,
+            figures=dict(progress.figures),
+        )
         with contextlib.suppress(OSError, ValueError, TypeError):
-            files.write_bytes(self._path, json.dumps(about, allow_nan=False).encode())
+            schema.write_json(self._path, about, indent=None)
             self._written = now, progress
 
 
@@ -185,31 +203,16 @@ def look(base: Path) -> list[PartStatus]:
         match = _NAME.fullmatch(path.name)
         if not match:
             continue
-        with contextlib.suppress(*_GARBAGE):
-            about = json.loads(files.read_bytes(path))
-            if about["schema"] != _SCHEMA:
-                continue
+        with contextlib.suppress(OSError, OptionError):
+            about = schema.read_json(_StatusFile, path)
             leases = watch.living(folder, path.stem)
             age = time.time() - path.stat().st_mtime
             alive = any(map(lease.is_of_this_machine, leases)) or (bool(leases) and age < _SILENT)
-            age = age if alive and about["machine"] == socket.gethostname() else 0.0
+            age = age if alive and about.machine == socket.gethostname() else 0.0
             age = min(max(age, 0.0), _REST)
-            found.append(
-                PartStatus(
-                    kind=match[1],
-                    name=match[2],
-                    alive=alive,
-                    machine=str(about["machine"]),
-                    process=int(about["process"]),
-                    words=str(about["words"]),
-                    waiting=bool(about["waiting"]),
-                    seconds=float(about["seconds"]) + age,
-                    running=float(about["running"]) + age,
-                    done=about["done"],
-                    of=about["of"],
-                    figures=dict(about["figures"]),
-                )
-            )
+            known: dict[str, Any] = {name: value for name, value in vars(about).items() if name != "schema"}
+            known |= {"seconds": about.seconds + age, "running": about.running + age}
+            found.append(PartStatus(match[1], match[2], alive, **known))
     found += [node for part in found if part.kind in DRIVERS for node in part.nodes()]
     order = (*DRIVERS, NODE, "selfplay", "shuffle", "train", "export", "gate")
     return sorted(found, key=lambda part: (order.index(part.kind), part.name))

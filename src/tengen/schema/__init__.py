@@ -8,8 +8,9 @@ The same declaration serves the options of a game (`from_options`: defaults appl
 (`check`: every key must be there), and files and messages in JSON (`from_json`, `read_json`). All of them find every
 problem, not only the first, and say what was expected.
 
-Supported annotations: int, float, bool, str, Literal[...], T | None, tuple[T, ...], dict[str, T], Any, dataclasses
-declared in the same way, and a word instead of a number: int | Literal["auto"]. Limits apply to each item of a tuple.
+Supported annotations: int, float, int | float, bool, str, Literal[...], T | None, tuple[T, ...], tuple[A, B],
+dict[str, T], Any, dataclasses declared in the same way, and a word instead of a number: int | Literal["auto"].
+Limits apply to each item of a tuple.
 A class may define `check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its
 settings; a key inside one of its sections is `section.key`. It is called only when each setting is valid by itself. A
 class attribute `moved` maps keys of earlier versions to `section.key`, where those settings are now. A classmethod
@@ -32,7 +33,7 @@ from tengen.schema.declaration import (
     variant,
 )
 from tengen.schema.json_files import from_json, read_json, write_json
-from tengen.schema.words import Path, dotted, in_quotes, quote, unknown
+from tengen.schema.words import Path, dotted, in_quotes, leaves, quote, unknown
 
 __all__ = [
     "REQUIRED",
@@ -51,6 +52,7 @@ __all__ = [
     "from_options",
     "in_quotes",
     "key_names",
+    "leaves",
     "quote",
     "read_json",
     "setting",

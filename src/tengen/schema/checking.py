@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tengen.errors import OptionError
 from tengen.schema.declaration import (
+    NUMBERS,
     REQUIRED,
     Rule,
     Shape,
@@ -165,9 +166,11 @@ class _Checker:
                 return dict(value)
             inner = shape(found.item)
             return {str(key): self._value(inner, rule, v, (*path, str(key))) for key, v in value.items()}
-        if found.container == "tuple" and isinstance(value, list | tuple) and found.length in (None, len(value)):
-            inner = shape(found.item)
-            return tuple(self._value(inner, rule, v, (*path, i)) for i, v in enumerate(value))
+        if found.container == "tuple" and isinstance(value, list | tuple):
+            items = [found.item] * len(value) if found.items is None else found.items
+            if len(items) == len(value):
+                numbered = enumerate(zip(map(shape, items), value, strict=True))
+                return tuple(self._value(inner, rule, v, (*path, i)) for i, (inner, v) in numbered)
         good = None if found.container else _scalar(found, rule, value)
         if good is None:
             self._report(path, f"expected {expected(found, rule)}, got {quote(value)}")
@@ -205,7 +208,7 @@ def _scalar(found: Shape, rule: Rule, value: object) -> Any | None:
         return value if isinstance(value, bool) else None
     if kind is str:
         return value if isinstance(value, str) and _is_good_text(value, rule) else None
-    number = _number(kind, value) if kind in (int, float) else None
+    number = _number(kind, value) if kind in NUMBERS else None
     return number if number is not None and _is_within(number, rule) else None
 
 
@@ -213,7 +216,7 @@ def _number(kind: Any, value: object) -> float | None:
     """`value` as an int or float, if it is a finite number of that kind and not a bool."""
     if isinstance(value, bool):
         return None
-    if kind is int:
+    if kind is int or (kind is numbers.Real and isinstance(value, numbers.Integral)):
         return int(value) if isinstance(value, numbers.Integral) else None
     try:
         number = float(value) if isinstance(value, numbers.Real) else math.nan

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import numbers
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +18,8 @@ KeyNames = Mapping[Path, str | None]
 """The keys of settings whose names in files are not those of their fields, by the path of the fields; None: no key."""
 _NO_NAMES: Final[KeyNames] = types.MappingProxyType({})
 
+NUMBERS: Final = (int, float, numbers.Real)
+"""The kinds of numbers that can be declared; Real is `int | float`."""
 _METADATA = "tengen.schema"
 Change = Literal["now", "start"]
 """When another value of a setting takes effect in a run that exists: while it runs, or when it is started again."""
@@ -161,9 +164,18 @@ def below(names: KeyNames, *section: str | int) -> KeyNames:
     return {path[depth:]: key for path, key in names.items() if path[:depth] == section and len(path) > depth}
 
 
+class FlatSetting(NamedTuple):
+    """A setting of a whole tree of sections."""
+
+    path: Path
+    value: Any
+    rule: Rule
+    shape: "Shape"
+
+
 def flat(
     instance: Any, path: Path = (), rule: Rule | None = None, names: KeyNames | None = None
-) -> Iterator[tuple[Path, Any, Rule]]:
+) -> Iterator[FlatSetting]:
     """Every setting of `instance` and of its sections, with its value; the rule has the `change` that holds for it."""
     above, names = rule or Rule(), key_names(type(instance), instance) if names is None else names
     for field in declared(type(instance)):
@@ -180,7 +192,7 @@ def flat(
         if dataclasses.is_dataclass(value):
             yield from flat(value, here, own, below(names, field.name))
         else:
-            yield here, value, own
+            yield FlatSetting(here, value, own, field.shape)
 
 
 def expected(found: "Shape", rule: Rule | None = None, names: KeyNames = _NO_NAMES) -> str:
@@ -193,8 +205,10 @@ def expected(found: "Shape", rule: Rule | None = None, names: KeyNames = _NO_NAM
     if found.container == "mapping":
         return "a mapping"
     if found.container == "tuple":
-        items = "a list" if found.length is None else f"a list of {found.length}"
-        return f"{items}, each item {expected(shape(found.item), rule)}"
+        kinds = [expected(shape(item), rule) for item in found.items or (found.item,)]
+        if len(set(kinds)) > 1:
+            return f"a list of {len(kinds)}: {', '.join(kinds)}"
+        return f"a list{f' of {len(found.items)}' if found.items else ''}, each item {kinds[0]}"
     if found.section:
         fields = declared(kind)
         keys = [
@@ -209,7 +223,7 @@ def expected(found: "Shape", rule: Rule | None = None, names: KeyNames = _NO_NAM
         return "true or false"
     if kind is str:
         return rule.words or "text" if rule else "text"
-    if kind in (int, float):
+    if kind in NUMBERS:
         return " or ".join((_number(kind, rule), *found.words))
     raise TypeError(f"a setting cannot be declared as {kind}")
 
@@ -221,7 +235,9 @@ def _alternatives(annotation: Any) -> tuple[Any, bool, tuple[str, ...]]:
     args = typing.get_args(annotation)
     kinds = [arg for arg in args if arg is not types.NoneType]
     words: tuple[str, ...] = ()
-    if len(kinds) == 2 and kinds[0] in (int, float) and typing.get_origin(kinds[1]) is Literal:
+    if kinds[:2] == [int, float]:
+        kinds[:2] = [numbers.Real]
+    if len(kinds) == 2 and kinds[0] in NUMBERS and typing.get_origin(kinds[1]) is Literal:
         words = typing.get_args(kinds.pop())
     if len(kinds) != 1:
         raise TypeError(f"a setting cannot be declared as {annotation}")
@@ -235,7 +251,7 @@ class Shape(NamedTuple):
     optional: bool
     section: bool  # a dataclass
     item: Any = None  # T of tuple[T, ...] or dict[str, T]
-    length: int | None = None  # 2 for tuple[T, T]
+    items: tuple[Any, ...] | None = None  # A and B of tuple[A, B]
     container: Literal["tuple", "mapping"] | None = None
     choices: tuple[Any, ...] | None = None  # of a Literal
     words: tuple[str, ...] = ()  # that may stand for a number: `int | Literal["auto"]`
@@ -253,9 +269,9 @@ def shape(annotation: Any) -> Shape:
         return found._replace(container="mapping", item=args[1])
     if typing.get_origin(kind) is not tuple:
         return found
-    if len({arg for arg in args if arg is not Ellipsis}) != 1:
-        raise TypeError(f"a setting cannot be declared as {annotation}, only as tuple[T, ...]")
-    return found._replace(container="tuple", item=args[0], length=None if args[-1] is Ellipsis else len(args))
+    if args[-1] is Ellipsis:
+        return found._replace(container="tuple", item=args[0])
+    return found._replace(container="tuple", items=args)
 
 
 def _in_words(field: Declared, rule: Rule) -> Described:

@@ -4,7 +4,8 @@ import difflib
 import json
 import re
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from tengen import redact
 
@@ -20,6 +21,15 @@ def dotted(path: Path) -> str:
     """A path the way people write it: `net.heads[1].name`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{_short(part)}" for part in path)
     return "".join(parts).removeprefix(".")
+
+
+def leaves(data: Mapping[str, Any], prefix: str = "", between: str = ".") -> Iterator[tuple[str, Any]]:
+    """Every value in nested mappings, named by all its keys: `goal.steps`."""
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}{between}", between)
+        else:
+            yield f"{prefix}{key}", value
 
 
 def unknown(noun: str, name: str, known: Iterable[str]) -> str:

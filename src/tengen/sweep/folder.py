@@ -7,22 +7,31 @@ SWEEP/logs/007.log             its output                        SWEEP/table.txt
 
 import difflib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tengen import config as configuration
-from tengen import files, importing
+from tengen import files, importing, schema
 from tengen.config.problems import ConfigError
 from tengen.config.source import RUN_FILE
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
 from tengen.sweep.plan import PlannedTrial, SweepPlan, load
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult, TrialSpec
+from tengen.words import program
 
 T = TypeVar("T")
 _PLAN, _ROUNDS = "plan.json", "rounds.json"
 _DIFFERENCES = 10
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """The content of rounds.json."""
+
+    rounds: tuple[Round, ...]
 
 
 class SweepFolder:
@@ -40,7 +49,7 @@ class SweepFolder:
         text = configuration.render(planned.config)
         if not self.exists:
             self.write(RUN_FILE, "".join(f"# {line}\n" for line in importing.noted_folders()) + text)
-            self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
+            self._keep(_PLAN, planned.plan)
             return self.open()
         there = self.open()
         decided = planned.plan.decides and any(each.scores is not None for each in self.rounds())
@@ -51,17 +60,17 @@ class SweepFolder:
             problems += [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
         if problems:
             few = problems[:_DIFFERENCES] + (["..."] if len(problems) > _DIFFERENCES else [])
-            go_on = f"go on with it (tengen sweep --base {self.path}), or choose another --base"
+            go_on = f"go on with it ({program()} sweep --base {self.path}), or choose another --base"
             raise ConfigError([*few, f"{self.path}: is another sweep; {go_on}"])
         if there.plan != planned.plan:  # another metric, and nothing was decided by the old one
-            self.write(_PLAN, json.dumps(planned.plan.to_json(), indent=1) + "\n")
+            self._keep(_PLAN, planned.plan)
         return self.open()
 
     def open(self) -> PlannedTrial:
         """The plan that is there. TengenError if there is none."""
         if not self.exists:
             raise TengenError(f"{self.path}: no sweep is there (it would have a {_PLAN}); give a CONFIG to begin one")
-        plan = self._read(self.path / _PLAN, SweepPlan.from_json)
+        plan = self._read(SweepPlan, self.path / _PLAN)
         file = self.path / RUN_FILE
         load(file)  # says what is wrong with it
         return PlannedTrial(plan, str(file.absolute()))
@@ -71,19 +80,18 @@ class SweepFolder:
         path = self.path / _ROUNDS
         if not path.exists():
             return []
-        return self._read(path, lambda data: [Round.from_json(each) for each in data["rounds"]])
+        return list(self._read(_Rounds, path).rounds)
 
     def keep_rounds(self, rounds: Sequence[Round]) -> None:
-        self.write(_ROUNDS, json.dumps({"rounds": [each.to_json() for each in rounds]}, indent=1) + "\n")
+        self._keep(_ROUNDS, _Rounds(tuple(rounds)))
 
     def result(self, job: Job, number: int) -> TrialResult | None:
         """The result of a trial in a round; None if it is not known yet."""
         path = self._result(job, number)
-        return self._read(path, TrialResult.from_json) if path.exists() else None
+        return self._read(TrialResult, path) if path.exists() else None
 
     def keep_result(self, job: Job, number: int, result: TrialResult) -> None:
-        path = self._result(job, number)
-        self.write(str(path.relative_to(self.path)), json.dumps(result.to_json(), indent=1) + "\n")
+        self._keep(str(self._result(job, number).relative_to(self.path)), result)
 
     def forget_result(self, job: Job, number: int) -> None:
         self._result(job, number).unlink(missing_ok=True)
@@ -109,22 +117,20 @@ class SweepFolder:
     def _result(self, job: Job, number: int) -> Path:
         return self.path / "results" / f"{job.trial}-{number}.json"
 
-    def _read(self, path: Path, understand: Callable[[Mapping[str, Any]], T]) -> T:
+    def _keep(self, name: str, content: object) -> None:
+        files.make_folder((self.path / name).parent)
+        schema.write_json(self.path / name, content)
+
+    def _read(self, cls: type[T], path: Path) -> T:
         try:
-            return understand(json.loads(files.read_bytes(path)))
-        except files.FileError:
-            raise
-        except TengenError as error:
-            raise TengenError(f"{path}: {error}") from None
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise TengenError(
-                f"{path}: is damaged ({type(error).__name__}: {str(error)[:100]}); mend it, or choose another --base"
-            ) from None
+            return schema.read_json(cls, path)
+        except OptionError as error:
+            raise TengenError(f"{error}; mend the file, or choose another --base") from None
 
 
 def _differences(old: SweepPlan, new: SweepPlan, free: Sequence[str]) -> list[str]:
     """The keys whose values differ, except the `free` ones."""
-    before, after = old.to_json(), new.to_json()
+    before, after = asdict(old), asdict(new)
     return [
         f"{key}: {json.dumps(before[key])} -> {json.dumps(after[key])}"
         for key in before

@@ -5,19 +5,19 @@ A plan is made and checked before anything starts, kept as `plan.json` beside th
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tengen import config as configuration
+from tengen import schema
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import ROLES
-from tengen.errors import OptionError, TengenError
+from tengen.errors import OptionError
 from tengen.sweep import space, strategies
 from tengen.sweep.scoring import RATING, TrialMetric
 from tengen.sweep.space import Settings, Space
 from tengen.sweep.strategies import Job, Number, Round, Strategy
 
-SCHEMA = 1
 UNITS = ("minutes", "steps", "games", "rows")
 _LEARNED = ("game", "net", "run", "buffer")  # sections that what was learned depends on
 _ROLE_LEARNED = ("games", "n_step", "dueling")  # settings of a role that its games and values depend on
@@ -40,6 +40,7 @@ class SweepPlan:
     population: int | None = None
     generations: int | None = None
     seed: int = 0
+    schema: Literal[1] = 1
 
     @property
     def looks_at(self) -> TrialMetric:
@@ -49,16 +50,6 @@ class SweepPlan:
     def decides(self) -> bool:
         """Whether scores decide which trials go on."""
         return self.strategy in ("halving", "population")
-
-    def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **asdict(self), "axes": [dict(axis) for axis in self.axes]}
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "SweepPlan":
-        """TengenError for a plan of another version; KeyError, TypeError or ValueError if it is no plan."""
-        if data["schema"] != SCHEMA:
-            raise TengenError(f"written by another version of Tengen (schema {data['schema']!r})")
-        return SweepPlan(**{**{k: v for k, v in data.items() if k != "schema"}, "axes": tuple(data["axes"])})
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,7 @@ class PlannedTrial:
 
     @property
     def space(self) -> Space:
-        return space.from_json(self.plan.axes, self.problems)
+        return space.restored(self.plan.axes, self.problems)
 
     @property
     def strategy(self) -> Strategy:
@@ -174,7 +165,7 @@ def make(
     name = metric or _usual_metric(loaded)
     looked = TrialMetric.of(name, best)
     plan = SweepPlan(
-        kind, tuple(axis.to_json() for axis in axes), looked.name, looked.highest, unit, budget, **_known(options)
+        kind, tuple(schema.to_dict(axis) for axis in axes), looked.name, looked.highest, unit, budget, **_known(options)
     )
     planned = PlannedTrial(plan, config, sets)
     if plan.decides:

@@ -61,17 +61,15 @@ class TrialActor:
     def stop(self) -> None:
         self._stopping.set()
 
-    def run(
-        self, data: dict[str, Any], share: TrialShare, token: str, packed: bytes
-    ) -> tuple[dict[str, Any] | None, bytes]:
+    def run(self, spec: TrialSpec, share: TrialShare, token: str, packed: bytes) -> tuple[TrialResult | None, bytes]:
         """The result, and the archive of the run if this node does not see the sweep's folder.
 
         None if it does not, and there is nothing packed to go on from.
         """
-        spec, place = TrialSpec.from_json(data), Share(environment=share.environment(os.environ))
+        place = Share(environment=share.environment(os.environ))
         with contextlib.suppress(OSError, TengenError):
             if files.read_text(Path(spec.config).with_name(_TOKEN)) == token:
-                return run_trial(spec, place, self._stopping.is_set).to_json(), b""
+                return run_trial(spec, place, self._stopping.is_set), b""
         if not packed:
             return None, b""
         with lease.temporary("trial") as folder:
@@ -79,7 +77,7 @@ class TrialActor:
             here = {"config": RUN_FILE, "folder": _RUN, "log": _LOG}
             local = replace(spec, **{name: str(Path(folder) / path) for name, path in here.items()})
             result = run_trial(local, place, self._stopping.is_set)
-            return result.to_json(), pack({name: Path(folder) / name for name in (_RUN, _LOG)})
+            return result, pack({name: Path(folder) / name for name in (_RUN, _LOG)})
 
 
 class RayExecutor:
@@ -110,7 +108,7 @@ class RayExecutor:
         if self._packs:
             packed = pack({RUN_FILE: Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
         actor = self._actor.remote()
-        found = actor.run.remote(spec.to_json(), self._share, self._token, packed)
+        found = actor.run.remote(spec, self._share, self._token, packed)
         self._running[found] = spec, actor
 
     def collect(self, timeout: float) -> list[Ended]:
@@ -126,15 +124,15 @@ class RayExecutor:
         """A trial and its result; None if it was submitted again, with its run directory."""
         spec, actor = self._running.pop(reference)
         try:
-            data, packed = self._ray.get(reference)
-            if data is None and not self._stopping:
+            result, packed = self._ray.get(reference)
+            if result is None and not self._stopping:
                 self._packs = True
                 self._ray.kill(actor)
                 self.submit(spec)
                 return None
             if packed:
                 self._take(spec, packed)
-            result = TrialResult("stopped") if data is None else TrialResult.from_json(data)
+            result = result or TrialResult("stopped")
         except self._ray.exceptions.RayError as error:
             why = f"its worker died {_RETRIES + 1} times, or cannot run it: {last_line(error)}"
             result = TrialResult("stopped") if self._stopping else TrialResult("failed", why=why)

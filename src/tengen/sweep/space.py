@@ -7,7 +7,6 @@
 Names and limits come from the declaration of the configuration, so that mistakes are found before anything starts.
 """
 
-import dataclasses
 import difflib
 import itertools
 import json
@@ -20,7 +19,7 @@ from typing import Any
 from tengen import schema
 from tengen.config import reader, role_keys
 from tengen.config.problems import ConfigError
-from tengen.schema.declaration import Rule, below, declared, expected, shape
+from tengen.schema.declaration import NUMBERS, FlatSetting, Rule, expected, shape
 
 Settings = dict[str, Any]  # value by full name, in plain data
 MOST = 1000  # trials that a sweep may have: each is checked before the first begins
@@ -28,19 +27,6 @@ _DRAWS = 200  # attempts to draw settings that go together
 _DIGITS = 4  # of a drawn number: more would be unreadable and meaningless
 _FACTORS = (0.8, 1.25)
 _ANEW = 0.25  # how often a perturbed setting is drawn anew instead
-
-
-@dataclass(frozen=True)
-class Known:
-    """A setting of the configuration: its current value, its type without `| None`, and its limits."""
-
-    value: Any
-    kind: Any
-    rule: Rule
-
-    @property
-    def expected(self) -> str:
-        return expected(shape(self.kind), self.rule)
 
 
 @dataclass(frozen=True)
@@ -60,9 +46,6 @@ class ValueChoice:
         ordered = sorted(self.values)
         place = ordered.index(value) + source.choice((-1, 1))
         return ordered[min(max(place, 0), len(ordered) - 1)]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"key": self.key, "values": list(self.values)}
 
 
 @dataclass(frozen=True)
@@ -98,9 +81,6 @@ class ValueRange:
         first, last = math.ceil(self.low / self.step), math.floor(self.high / self.step)
         multiple = min(max(round(number / self.step), first), last) * self.step
         return int(multiple) if float(self.step).is_integer() else multiple
-
-    def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
 
 
 Axis = ValueChoice | ValueRange
@@ -166,8 +146,8 @@ class Space:
         raise ConfigError(_together(problems))
 
 
-def from_json(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], Sequence[str]]) -> Space:
-    """The space of axes that were written by `to_json`."""
+def restored(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], Sequence[str]]) -> Space:
+    """The space of axes that `schema.to_dict` made plain."""
     axes: list[Axis] = []
     for axis in data:
         if "values" in axis:
@@ -179,7 +159,7 @@ def from_json(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], 
 
 def parse(grids: Iterable[str], randoms: Iterable[str], config: Any) -> tuple[Axis, ...]:
     """The axes from the command line. ConfigError lists every problem."""
-    known = dict(settings(config))
+    known = {".".join(map(str, each.path)): each for each in schema.flat(config)}
     axes: dict[str, Axis] = {}
     problems: list[str] = []
     for option, text in [*(("--grid", text) for text in grids), *(("--random", text) for text in randoms)]:
@@ -199,19 +179,6 @@ def parse(grids: Iterable[str], randoms: Iterable[str], config: Any) -> tuple[Ax
     return tuple(axes.values())
 
 
-def settings(section: Any, path: str = "", names: schema.KeyNames | None = None) -> Iterator[tuple[str, Known]]:
-    """Every setting of a configuration by its full name, without the sections themselves."""
-    names = schema.key_names(type(section), section) if names is None else names
-    for name, kind, rule, _ in declared(type(section)):
-        value, key = getattr(section, name), names.get((name,), name)
-        if not isinstance(rule, Rule):  # a variant: its settings stand beside the others
-            yield from settings(value, path)
-        elif dataclasses.is_dataclass(value):
-            yield from settings(value, f"{path}{key}.", below(names, name))
-        elif key is not None:
-            yield f"{path}{key}", Known(value, kind.kind, rule)
-
-
 def override(key: str, value: Any) -> str:
     """A setting in the form of `--set`; JSON is valid YAML."""
     return f"{key}={json.dumps(value, ensure_ascii=False)}"
@@ -221,7 +188,7 @@ class _Wrong(Exception):
     """What is wrong with one option, in words."""
 
 
-def _axis(text: str, option: str, known: Mapping[str, Known], config: Any) -> Axis:
+def _axis(text: str, option: str, known: Mapping[str, FlatSetting], config: Any) -> Axis:
     written, equals, values = text.partition("=")
     if not equals or not written.strip() or not values.strip():
         raise _Wrong(f"expected {option} section.key=values")
@@ -236,7 +203,9 @@ def _axis(text: str, option: str, known: Mapping[str, Known], config: Any) -> Ax
     high, _, scale = rest.partition(":")
     if scale not in ("", "log"):
         raise _Wrong(f"{key}: expected LOW..HIGH or LOW..HIGH:log, got :{scale}")
-    return _range(key, low, high, bool(scale), known.get(key) or Known(None, _kind_of(low, high), Rule()))
+    return _range(
+        key, low, high, bool(scale), known.get(key) or FlatSetting((), None, Rule(), shape(_kind_of(low, high)))
+    )
 
 
 def _kind_of(*ends: str) -> type:
@@ -255,29 +224,29 @@ def _choice(key: str, text: str) -> ValueChoice:
     return ValueChoice(key, values)
 
 
-def _range(key: str, low: str, high: str, log: bool, known: Known) -> ValueRange:
+def _range(key: str, low: str, high: str, log: bool, known: FlatSetting) -> ValueRange:
+    kind, rule, wanted = known.shape.kind, known.rule, expected(known.shape._replace(optional=False), known.rule)
     ends = reader.plain(low.strip()), reader.plain(high.strip())
-    if known.kind not in (int, float):
-        raise _Wrong(f"{key}: is no number but {known.expected}; write a list of values")
+    if kind not in NUMBERS:
+        raise _Wrong(f"{key}: is no number but {wanted}; write a list of values")
     if not all(is_number(end) and math.isfinite(end) for end in ends):
         raise _Wrong(f"{key}: expected LOW..HIGH, two numbers, got {schema.quote(f'{low}..{high}')}")
     if not ends[0] < ends[1]:
         raise _Wrong(f"{key}: expected LOW..HIGH with the lower number first, got {low}..{high}")
     if log and ends[0] <= 0:
         raise _Wrong(f"{key}: a logarithmic range must begin above 0, not at {low}")
-    rule = known.rule
     if (rule.low is not None and ends[0] < rule.low) or (rule.high is not None and ends[1] > rule.high):
-        raise _Wrong(f"{key}: expected {known.expected}, got {low}..{high}")
-    step = rule.multiple_of or (1 if known.kind is int else 0)
+        raise _Wrong(f"{key}: expected {wanted}, got {low}..{high}")
+    step = rule.multiple_of or (1 if kind is int else 0)
     if step and math.ceil(ends[0] / step) > math.floor(ends[1] / step):
-        raise _Wrong(f"{key}: there is no {known.expected} in {low}..{high}")
+        raise _Wrong(f"{key}: there is no {wanted} in {low}..{high}")
     return ValueRange(key, *ends, log=log, step=step)
 
 
-def _key(written: str, known: Mapping[str, Known]) -> str:
+def _key(written: str, known: Mapping[str, FlatSetting]) -> str:
     """The full name of a setting: as written, or the only one that the text abbreviates."""
     section, _, last = written.rpartition(".")
-    if written in known or (section in known and shape(known[section].kind).container == "mapping"):
+    if written in known or (section in known and known[section].shape.container == "mapping"):
         return written  # a setting, or one of the options of a user's network
     below = [key for key in known if key.startswith(f"{section}.")] if section else list(known)
     short = [key for key in below if last in (key.rpartition(".")[2], _initials(key.rpartition(".")[2]))]

@@ -10,8 +10,8 @@ A budget is a total over all rounds of a trial; the budget of the plan is that o
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from tengen.errors import OptionError
 from tengen.sweep.space import MOST, Settings, Space
@@ -36,13 +36,6 @@ class Round:
 
     jobs: tuple[Job, ...]
     scores: Scores | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "Round":
-        return Round(tuple(Job(**job) for job in data["jobs"]), data["scores"])
 
 
 class Strategy(Protocol):

@@ -2,8 +2,8 @@
 
     result = run_trial(TrialSpec("003", "sweeps/x/config.yaml", ("goal.steps=500",), "sweeps/x/trials/003", "003.log"))
 
-Input and output are plain data (`to_json`, `from_json`), and nothing else is shared with the caller, so any executor on
-any machine that sees the folder can run a trial. An interrupted trial continues when it is run again, and one that has
+Input and output are plain data, and nothing else is shared with the caller, so any executor on any machine that sees
+the folder can run a trial. An interrupted trial continues when it is run again, and one that has
 used up its budget ends at once.
 """
 
@@ -14,23 +14,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from tengen import files
+from tengen import schema
 from tengen.errors import TengenError
 from tengen.files import lock
 from tengen.match import results
 from tengen.run import children, metrics
 from tengen.run.children import GRACE, PATIENCE
-from tengen.words import printable
 
 Stop = Callable[[], bool]
 _BEAT = 0.1  # seconds between two checks of a process
-_TAIL = 1 << 14  # bytes of a log
-_LINES, _WIDEST = 12, 300  # of it that a failure keeps
+_LINES = 12  # of the log that a failure keeps
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,6 @@ class TrialSpec:
     folder: str  # the run directory
     log: str  # the file to which the output of the run is appended
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "TrialSpec":
-        return TrialSpec(**{**data, "overrides": tuple(data["overrides"])})
-
 
 @dataclass(frozen=True)
 class TrialResult:
@@ -68,18 +59,10 @@ class TrialResult:
     """
 
     status: Literal["done", "failed", "stopped"]
-    values: Mapping[str, float | None] = field(default_factory=dict)
+    values: Mapping[str, int | float | None] = field(default_factory=dict)
     matches: tuple[tuple[str, str, int, int, int], ...] = ()  # a, b, wins of a, draws, losses
     why: str = ""  # it failed
     lines: tuple[str, ...] = ()  # the last that it said, if it failed
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "TrialResult":
-        matches = tuple((str(a), str(b), int(w), int(d), int(x)) for a, b, w, d, x in data["matches"])
-        return TrialResult(**{**data, "matches": matches, "lines": tuple(data["lines"])})
 
 
 def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: False) -> TrialResult:
@@ -87,7 +70,7 @@ def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: 
     try:
         if not _wait_for_folder(Path(spec.folder), stop):
             return TrialResult("stopped")
-        code, killed = _run(spec, share or Share(), stop)
+        code, killed, offset = _run(spec, share or Share(), stop)
         found = measured(Path(spec.folder))
     except TengenError as error:
         return TrialResult("failed", why=str(error).splitlines()[0], lines=tuple(str(error).splitlines()[:_LINES]))
@@ -97,7 +80,7 @@ def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: 
         return found
     if stop() and (killed or code in (-signal.SIGTERM, 128 + signal.SIGTERM)):
         return TrialResult("stopped", found.values, found.matches)
-    lines = _last_lines(Path(spec.log))
+    lines = tuple(children.last_lines(Path(spec.log), offset)[-_LINES:])
     how = f"ended with code {code}" if code > 0 else f"was ended by {children.signal_name(-code)}"
     why = f"{how}: {lines[-1]}" if lines else how
     return TrialResult("failed", found.values, found.matches, why, lines)
@@ -108,20 +91,11 @@ def measured(folder: Path) -> TrialResult:
     values: dict[str, float | None] = {}
     for line in metrics.read(folder / metrics.NAME).lines:
         unlearned = line.get("figures") == {}  # nothing since the run was started again: what is null is as it was
-        for name, value in _leaves(line):
-            full = f"{line['kind']}.{name}"
-            values[full] = values.get(full) if value is None and unlearned else value
+        for full, value in schema.leaves(line, f"{line['kind']}."):
+            if value is None or metrics.is_number(value):
+                values[full] = values.get(full) if value is None and unlearned else value
     played = results.read(folder / results.OF_RUN)
     return TrialResult("done", values, tuple((m.a, m.b, m.wins, m.draws, m.losses) for m in played))
-
-
-def _leaves(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float | None]]:
-    """All numbers, and null."""
-    for key, inner in value.items():
-        if isinstance(inner, Mapping):
-            yield from _leaves(inner, f"{path}{key}.")
-        elif inner is None or (isinstance(inner, int | float) and not isinstance(inner, bool)):
-            yield f"{path}{key}", inner
 
 
 def command(spec: TrialSpec) -> list[str]:
@@ -130,15 +104,15 @@ def command(spec: TrialSpec) -> list[str]:
     return [sys.executable, "-m", "tengen", "run", spec.config, "--base", spec.folder, *sets]
 
 
-def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool]:
-    """The exit code, and whether it had to be killed."""
+def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool, int]:
+    """The exit code, whether it had to be killed, and where its output begins in the log."""
     title = json.dumps(spec.overrides, ensure_ascii=False)
-    process, _ = children.launch(command(spec), Path(spec.log), title, {**os.environ, **share.environment})
+    process, offset = children.launch(command(spec), Path(spec.log), title, {**os.environ, **share.environment})
     if share.cores and hasattr(os, "sched_setaffinity"):
         # Libraries count the available cores when they are imported, which happens later than this.
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process.pid, share.cores)
-    return _wait(process, stop)
+    return *_wait(process, stop), offset
 
 
 def _wait(process: "subprocess.Popen[bytes]", stop: Stop) -> tuple[int, bool]:
@@ -166,15 +140,3 @@ def _wait_for_folder(folder: Path, stop: Stop) -> bool:
         if not stop():
             raise
         return False
-
-
-def _last_lines(log: Path) -> tuple[str, ...]:
-    """The last lines of output since the last start."""
-    try:
-        text = files.read_end(log, _TAIL).decode(errors="replace")
-    except OSError:
-        return ()
-    lines = [printable(line).rstrip() for line in text.splitlines()]
-    starts = [number for number, line in enumerate(lines) if line.startswith("== ")]
-    lines = lines[starts[-1] + 1 :] if starts else lines
-    return tuple(line[:_WIDEST] for line in lines if line.strip())[-_LINES:]

@@ -98,15 +98,7 @@ class Schedule:
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> "Schedule":
         """Undo `to_dict`; OptionError says what is wrong with something else."""
-        if not isinstance(data, Mapping):
-            raise OptionError(f"schedule: expected a mapping, got {schema.quote(data)}")
-        settings, problems = schema.check(NumberSettings, data.get("settings"))
-        scale = data.get("scale")
-        if settings is None:
-            raise OptionError("; ".join(f"schedule.{schema.dotted(path)}: {text}" for path, text in problems))
-        if not isinstance(scale, int | float) or not math.isfinite(scale):
-            raise OptionError(f"schedule.scale: expected a number, got {schema.quote(scale)}")
-        return Schedule(settings, float(scale))
+        return schema.from_data(Schedule, data, "schedule", strict=True)
 
 
 def number(schedule: AnySchedule, step: int, what: str) -> Array:

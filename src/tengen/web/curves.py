@@ -1,10 +1,11 @@
 """The charts of a run: columns of numbers, made of the lines of its metrics."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tengen import schema
 from tengen.run.status import SPEEDS
 
 AXES = ("elapsed", "games", "rows", "samples", "steps")
@@ -148,7 +149,8 @@ def evaluation_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any
     rows = []
     for line in lines:
         if line.get("kind") == "evaluation":
-            found = dict(_flat(line, ""))
+            leaves = schema.leaves(line, between=" ")
+            found = {name: value for name, value in leaves if _number(value) is not None}
             rows.append({name: value for name, value in found.items() if name not in ("time", "kind")})
     return columns(rows)
 
@@ -215,14 +217,6 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
 def _labels(names: Iterable[str], prefix: str) -> dict[str, str]:
     """Columns that begin with a prefix, each with its name as words."""
     return {name: name.removeprefix(prefix).replace("_", " ") for name in names if name.startswith(prefix)}
-
-
-def _flat(data: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key} ")
-        elif _number(value) is not None:
-            yield f"{prefix}{key}", value
 
 
 def _mapping(data: Any, name: str) -> dict[str, Any]:

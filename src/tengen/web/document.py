@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tengen import schema
 from tengen.config import reader, source
 from tengen.config.problems import ConfigError
 from tengen.data.shuffle import folders as shuffled
@@ -192,7 +193,9 @@ class RunReader:
 
         def read() -> dict[str, Any]:
             try:
-                return dict(_flat(reader.parse(source.find(self.base).text).data))
+                found = reader.parse(source.find(self.base).text).data
+                settings = schema.leaves(found if isinstance(found, dict) else {})
+                return {name: hide(value) if isinstance(value, str) else value for name, value in settings}
             except (ConfigError, TengenError):
                 return {}
 
@@ -339,11 +342,3 @@ def _players(game: str) -> tuple[str, str]:
 
 def _trainer_files(base: Path) -> list[Path]:
     return sorted(path for folder in inside(base / "train") if (path := folder / metrics.NAME).is_file())
-
-
-def _flat(data: Any, prefix: str = "") -> Any:
-    for key, value in data.items() if isinstance(data, dict) else ():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", hide(value) if isinstance(value, str) else value

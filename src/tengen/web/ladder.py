@@ -21,7 +21,6 @@ from tengen.web.folders import inside
 _MOST_FITTED = 400  # players; the time of a fit grows with their third power
 _MOST_POINTS = 600  # of the curve of ratings
 _MOST_SHOWN = 400  # players of a table, and pairs of players
-_UNTRAINED = "untrained"  # what runs call the network that they begin with
 _LARGEST = 1 << 20  # bytes of a summary
 
 
@@ -124,7 +123,7 @@ def rating_columns(
         about = networks.parse_counts(name)
         if name not in at and about is None:
             continue
-        line = {"elapsed": 0.0, "steps": 0} if name == _UNTRAINED else at.get(name, {})
+        line = {"elapsed": 0.0, "steps": 0} if name == networks.UNTRAINED else at.get(name, {})
         elapsed = line.get("elapsed")
         samples, made_of = about or (0, 0)
         if elapsed is None:
@@ -202,7 +201,7 @@ def match_summary(folder: Path) -> dict[str, Any] | None:
 
 
 def _kind(name: str) -> str:
-    if networks.parse(name) is not None or name == _UNTRAINED:
+    if networks.parse(name) is not None or name == networks.UNTRAINED:
         return "network"
     return "reference" if ratings.is_reference(name) else "other"
 

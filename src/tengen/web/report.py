@@ -2,11 +2,11 @@
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tengen import files
+from tengen import files, jax_setup
 from tengen.errors import TengenError
 from tengen.web import document, games, page
 from tengen.web.finding import Found
@@ -64,22 +64,13 @@ def write(out: Path, bases: Sequence[Path], most_games: int = GAMES) -> Path:
 def try_to_write(base: Path, most_games: int = GAMES) -> str:
     """Write RUN/report.html. Returns an error message rather than raising: a report must not end a run."""
     try:
-        with _on_cpu() if most_games else contextlib.nullcontext():
+        with contextlib.ExitStack() as stack:
+            if most_games:
+                import jax
+
+                # A GPU would compile for every game what takes no time on a CPU.
+                stack.enter_context(jax.default_device(jax_setup.cpu()))
             write(base / NAME, [base], most_games)
     except Exception as error:  # whatever is wrong with the files of a run, the run itself was good
         return f"the report was not written: {error}"
     return ""
-
-
-@contextlib.contextmanager
-def _on_cpu() -> Iterator[None]:
-    """A GPU would compile for every game what takes no time on a CPU."""
-    import jax
-
-    try:
-        device = jax.local_devices(backend="cpu")[0]
-    except RuntimeError:  # JAX_PLATFORMS says that there is none
-        yield
-        return
-    with jax.default_device(device):
-        yield

@@ -69,9 +69,12 @@ def test_waits_for_room_and_says_how_much_waits() -> None:
 
 def test_a_full_disk_is_told_at_the_next_put(tmp_path: Path) -> None:
     done: list[int] = []
+    gate = threading.Event()
     writer = Writer()
+    writer.put(gate.wait)
     writer.put(partial(full, tmp_path), tmp_path / "x.npz")
     writer.put(partial(done.append, 1))
+    gate.set()
     with pytest.raises(TengenError, match=r"x\.npz: cannot be written: No space left on device; make room"):
         writer.flush()
     with pytest.raises(TengenError, match=r"No space left"):
@@ -131,11 +134,14 @@ def test_mistakes_of_the_program_are_not_dressed_up() -> None:
 
 def test_an_error_in_the_block_is_not_hidden(tmp_path: Path) -> None:
     done: list[int] = []
+    gate = threading.Event()
 
     def fail() -> None:
         with Writer() as writer:
+            writer.put(gate.wait)
             writer.put(partial(full, tmp_path))
             writer.put(partial(done.append, 1))
+            gate.set()
             raise KeyError
 
     with pytest.raises(KeyError):

@@ -169,6 +169,22 @@ def test_so_many_epochs_of_this_process(base: Path) -> None:
 
 
 @pytest.mark.slow
+def test_it_ends_at_the_goal_of_steps_and_leaves_its_network(base: Path) -> None:
+    one = Trainer(base, "goal.steps=6", end_at_goal=True)
+    progress = one.run()
+    assert (one.trainer.step, progress.ended) == (6, True)
+    assert progress.words.startswith("the goal of 6 steps is reached: epoch 2, 32 of 64 samples")
+    one.stop()
+    assert left(base)[-1].endswith("-s96-d232")
+    again = Trainer(base, "goal.steps=6", end_at_goal=True)
+    assert again.run(1).ended
+    again.stop()
+    driven = Trainer(base, "goal.steps=6")
+    progress = driven.run(1)
+    assert (driven.trainer.step, progress.worked, progress.ended) == (6, False, False), "its driver ends it"
+    driven.stop()
+
+
 def test_several_passes_over_a_shuffle(base: Path, single: None) -> None:
     one = Trainer(base, "ring.passes_per_shuffle=2", "train.samples_per_row=8")
     one.run(calls=14)  # in the middle of the second pass

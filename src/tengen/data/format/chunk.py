@@ -100,20 +100,17 @@ class _Counts:
 @dataclass(frozen=True)
 class _Description:
     format: RowFormat
-    game: str
-    version: int
-    options: dict[str, Any]
 
 
-_DESCRIBED = tuple(field.name for field in dataclasses.fields(_Description))
+_DESCRIBED = ("format", "game", "version", "options")
 _OURS = (*_DESCRIBED, *(field.name for field in dataclasses.fields(_Counts)))
 
 
 @lru_cache(maxsize=64)
 def _described(text: str) -> tuple[RowFormat, GameIdentity]:
     """Format and game, which are the same in all chunks of a run."""
-    found = schema.from_json(_Description, text, "meta")
-    return row.interned(found.format), GameIdentity(found.game, found.version, found.options)
+    form = schema.from_json(_Description, text, "meta").format
+    return row.interned(form), GameIdentity.from_dict(json.loads(text), "meta")
 
 
 def write_chunk(

@@ -43,9 +43,9 @@ class GameIdentity:
         return {"game": self.name, "version": self.version, "options": dict(self.options)}
 
     @staticmethod
-    def from_dict(data: Mapping[str, Any]) -> "GameIdentity":
-        """Undo `to_dict`; other keys are ignored. Raises OptionError."""
-        found = schema.from_data(_IdentityJson, data)
+    def from_dict(data: Mapping[str, Any], what: str = "") -> "GameIdentity":
+        """Undo `to_dict`; other keys are ignored. Raises OptionError naming `what`."""
+        found = schema.from_data(_IdentityJson, data, what)
         return GameIdentity(found.game, found.version, found.options)
 
     def difference(self, other: "GameIdentity") -> str:

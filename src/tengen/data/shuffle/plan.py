@@ -42,23 +42,14 @@ class ShuffleProblem(NamedTuple):
     corrupt: bool  # and so to be set aside
 
 
-class UsableChunk(NamedTuple):
+class ShuffleSource(NamedTuple):
     """A chunk that can be used."""
 
     chunk: Chunk
-    rows: int
+    rows: int  # the newest of it, which are in the window
     bytes: int  # of all its rows in memory, with fields and boards that are not used
     remark: str = ""  # about rows of it that are not used
-
-
-class ShuffleSource(NamedTuple):
-    """A chunk in the window."""
-
-    chunk: Chunk
-    rows: int  # the newest of it, which are in the window
-    skipped: int  # its older rows
-    bytes: int  # as above
-    remark: str = ""  # as above
+    skipped: int = 0  # its older rows
 
 
 class WindowSurvey:
@@ -67,21 +58,21 @@ class WindowSurvey:
     def __init__(self, store: Store, form: RowFormat, game: GameIdentity, max_chunk_rows: int | None = None) -> None:
         """Rows must have the fields of `form`, be of `game`, and lie in chunks of at most `max_chunk_rows`."""
         self.store, self.form, self.game, self.max_chunk_rows = store, form, game, max_chunk_rows
-        self._known: dict[Path, UsableChunk] = {}
+        self._known: dict[Path, ShuffleSource] = {}
 
-    def look(self) -> tuple[list[UsableChunk], list[ShuffleProblem]]:
+    def look(self) -> tuple[list[ShuffleSource], list[ShuffleProblem]]:
         """Usable chunks, oldest first, and the others."""
         found = [self._known.get(item.path) or self._read(item) for item in self.store.chunks()]
-        good = [item for item in found if isinstance(item, UsableChunk)]
+        good = [item for item in found if isinstance(item, ShuffleSource)]
         self._known = {item.chunk.path: item for item in good}  # the others are tried again the next time
         return good, [item for item in found if isinstance(item, ShuffleProblem)]
 
-    def _read(self, item: Chunk) -> UsableChunk | ShuffleProblem:
+    def _read(self, item: Chunk) -> ShuffleSource | ShuffleProblem:
         try:
             meta = chunk.read_meta(item.path, self.form, self.game, self.max_chunk_rows)
         except chunk.ChunkError as error:
             return ShuffleProblem(item.path, str(error), isinstance(error, chunk.CorruptChunk))
-        return UsableChunk(item, meta.rows, meta.memory_bytes, meta.left_out_words(item.path))
+        return ShuffleSource(item, meta.rows, meta.memory_bytes, meta.left_out_words(item.path))
 
 
 @dataclass(frozen=True)
@@ -164,7 +155,7 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
     """Choose the newest rows of the store, by the power law."""
     good, problems = survey.look()
     limit = ShuffleMemory.largest_chunk(settings)
-    usable: dict[tuple[str, int], UsableChunk] = {}
+    usable: dict[tuple[str, int], ShuffleSource] = {}
     for item in good:
         path, key = item.chunk.path, (item.chunk.path.name, item.rows)
         if item.bytes > limit:
@@ -182,7 +173,7 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
         taken = min(item.rows, left)
         left -= taken
         if taken:
-            sources.append(ShuffleSource(item.chunk, taken, item.rows - taken, item.bytes, item.remark))
+            sources.append(item._replace(rows=taken, skipped=item.rows - taken))
     return ShufflePlan(
         *(survey.store, survey.form, survey.game, settings, window),
         *(tuple(reversed(sources)), tuple(problems), total),

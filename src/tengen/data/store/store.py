@@ -26,7 +26,6 @@ from tengen.errors import OptionError
 KATAGO = "katago"  # the worker of its files
 LC0 = "lc0"  # the folder of its games
 GAMES = "games"  # the worker of rows of games that others played
-CORRUPT = ".corrupt"  # what a chunk's name ends in once it is set aside
 _NAME = re.compile(r"(\d{10})-([A-Za-z0-9_]{1,40})(?:\.npz|-\d{5,9}\.gz)")
 _TAKEN = re.compile(r"\.?(\d{10})-[A-Za-z0-9_]{1,40}(?:\.npz|-\d{5,9}\.gz)")  # also hidden, half-written or set aside
 _NUMBERS = 10**10  # that the names of chunks have room for
@@ -164,16 +163,12 @@ class Store:
         return Loaded(rows, size - start, tuple(reversed(used)), tuple(corrupt))
 
     def set_aside(self, path: Path, reason: str) -> Path:
-        """Rename a bad chunk, write the reason to a text file next to it, and return its new name.
-
-        A chunk that was removed or renamed meanwhile is no error.
-        """
-        target = path.with_name(path.name + CORRUPT)
-        if path.exists():
-            target = self._set_aside(path)
-            with contextlib.suppress(OSError):  # the name alone says it too
-                files.write_bytes(target.with_name(target.name + ".txt"), f"{reason}\n".encode())
-        return target
+        """As `files.set_aside`; a chunk that was removed or renamed meanwhile is no error."""
+        self._rows.pop(path, None)
+        try:
+            return files.set_aside(path, reason)
+        except FileNotFoundError:
+            return path.with_name(path.name + files.CORRUPT)
 
     def clean(self, older_than: float = 3600.0) -> list[Path]:
         """Remove files that killed writers left unfinished more than that many seconds ago; returns them."""
@@ -193,8 +188,8 @@ class Store:
         """Around reading a chunk: rename it if it is corrupt, and skip it if it was removed."""
         try:
             yield
-        except chunk.CorruptChunk:
-            corrupt.append(self._set_aside(item.path))
+        except chunk.CorruptChunk as error:
+            corrupt.append(self.set_aside(item.path, str(error)))
         except chunk.ForeignChunk as error:
             if not item.foreign:
                 raise
@@ -203,14 +198,6 @@ class Store:
             if item.path.exists():
                 raise
             self._rows.pop(item.path, None)
-
-    def _set_aside(self, path: Path) -> Path:
-        """Rename a corrupt chunk; returns its new name."""
-        self._rows.pop(path, None)
-        target = path.with_name(path.name + CORRUPT)
-        with files.writing(path):
-            path.rename(target)
-        return target
 
     def files(self) -> Iterator[Path]:
         """All files in the folders of the networks, apart from folders that are still being filled."""

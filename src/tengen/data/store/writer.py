@@ -1,23 +1,18 @@
 """Files written in the background, while the device continues to play."""
 
 import atexit
+import contextlib
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from types import TracebackType
-from typing import NamedTuple
 
 from tengen import files
 from tengen.errors import TengenError
 
 Job = Callable[[], object]
-
-
-class _Task(NamedTuple):
-    job: Job
-    what: str  # for messages
 
 
 class Writer:
@@ -32,15 +27,11 @@ class Writer:
         """At most `limit` jobs wait; a `put` beyond that waits for room, so that a slow disk cannot fill the memory."""
         if limit < 1:
             raise ValueError("a writer needs room for at least one job")
-        self._limit = limit
-        self._tasks: deque[_Task] = deque()
-        self._busy = False
+        self._limit, self._waiting = limit, 0
         self._closed = False
         self._errors: list[tuple[str, BaseException]] = []
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._work, name="tengen-writer", daemon=True)
-        self._thread.start()
-        # Daemon threads still run when these functions are called, but not after them.
+        self._thread = ThreadPoolExecutor(1, "tengen-writer")  # Python waits for it before it calls `_at_exit`
         atexit.register(self._at_exit)
 
     def put(self, job: Job, what: str | PathLike[str] = "") -> None:
@@ -51,37 +42,31 @@ class Writer:
         with self._changed:
             if self._closed:
                 raise ValueError("this writer is closed")
-            self._changed.wait_for(lambda: len(self._tasks) < self._limit or bool(self._errors))
+            # Besides those that wait, one is being done.
+            self._changed.wait_for(lambda: self._waiting <= self._limit or bool(self._errors))
             self._raise()
-            self._tasks.append(_Task(job, str(what)))
-            self._changed.notify_all()
+            self._waiting += 1
+        self._thread.submit(self._do, job, str(what))
 
     @property
     def waiting(self) -> int:
         """Jobs that are not done yet."""
         with self._changed:
-            return len(self._tasks) + self._busy
+            return self._waiting
 
     def flush(self) -> None:
         """Return when all jobs are done. Raises as `put` does."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._tasks and not self._busy)
+            self._changed.wait_for(lambda: not self._waiting)
             self._raise()
 
     def close(self) -> None:
         """Finish all jobs and end. Raises as `put` does, the first time."""
-        first = not self._closed
-        self._end()
-        if first:
-            with self._changed:
-                self._raise()
-
-    def _end(self) -> None:
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        self._thread.join()
+        first, self._closed = not self._closed, True
+        self._thread.shutdown()
         atexit.unregister(self._at_exit)
+        if first:
+            self._raise()
 
     def _at_exit(self) -> None:
         """For programs that end without `close`."""
@@ -96,32 +81,22 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is None:
+        # What went wrong first is what the reader must see.
+        with contextlib.nullcontext() if error is None else contextlib.suppress(BaseException):
             self.close()
-        else:  # what went wrong first is what the reader must see
-            self._end()
 
-    def _work(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: bool(self._tasks) or self._closed)
-                if not self._tasks:
-                    return
-                task = self._tasks.popleft()
-                self._busy = True
-                self._changed.notify_all()
-            failure: BaseException | None = None
-            try:
-                task.job()
-            except BaseException as error:  # all of it belongs to the thread that gave the job
-                failure = error
-            what = task.what
-            del task  # its arrays may be large, and the next job may be long in coming
-            with self._changed:
-                self._busy = False
-                if failure is not None:
-                    self._errors.append((what, failure))
-                self._changed.notify_all()
+    def _do(self, job: Job, what: str) -> None:
+        failure: BaseException | None = None
+        try:
+            job()
+        except BaseException as error:  # all of it belongs to the thread that gave the job
+            failure = error
+        del job  # its arrays may be large, and the next job may be long in coming
+        with self._changed:
+            self._waiting -= 1
+            if failure is not None:
+                self._errors.append((what, failure))
+            self._changed.notify_all()
 
     def _raise(self) -> None:
         """Raise the first error, if there was one."""

@@ -97,7 +97,7 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
     """Answer commands. The search is compiled before the first command, which may start a clock."""
     found = find_network(net)
     with ExitStack() as stack:
-        logged = None if log is None else stack.enter_context(_opened(log))
+        logged = None if log is None else stack.enter_context(files.open_log(log))
         commands = make(found, play, engine)
         print(f"Tengen with {found.name} ({found.saved.game}); compiling", file=sys.stderr, flush=True)
         commands.engine.warm_up()
@@ -110,13 +110,6 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
                 logged.flush()
 
         GtpSession(commands, _noted(standard_input(), logged), write).run()
-
-
-def _opened(log: Path) -> TextIO:
-    try:
-        return files.open_log(log)
-    except OSError as error:
-        raise TengenError(f"{log}: the log cannot be written: {error.strerror or error}") from None
 
 
 def _noted(source: Iterable[bytes], log: TextIO | None) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from tengen import files, nets
+from tengen import files, jax_setup, nets
 from tengen.config import load as load_config
 from tengen.config import provenance
 from tengen.config.rendering import render
@@ -30,7 +30,7 @@ from tengen.interop.katago import base as katago
 from tengen.interop.lc0 import exchange as lc0
 from tengen.loop.parts.running import Say
 from tengen.nets import saving
-from tengen.run import networks, starting
+from tengen.run import first_network, networks
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.checkpoints import Checkpoints
@@ -61,7 +61,7 @@ def submit_checkpoint(base: Path, trainer: str) -> Path:
     if not (folder / RUN_FILE).exists():
         raise TengenError(f"{folder}: no trainer of that name has been here")
     config = load_config(folder / RUN_FILE)
-    trained = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, trainer)))
+    trained = AlphaZeroTrainer(AlphaZeroConfig.of(first_network.local(config, base, trainer)))
     with Checkpoints(folder, config.train.checkpoints, read_only=True) as checkpoints:  # the trainer may be at work
         resumed = trained.resume(checkpoints)
     if resumed is None:
@@ -106,8 +106,10 @@ class ExportPart(Part):
                 if not _is_bad(left, self._game):
                     raise
                 self._bad.add(left)
-                aside = _set_aside(left, str(error))
-                self._say(f"set aside, since it cannot be exported: {error}" + (f" ({aside})" if aside else ""))
+                aside = ""
+                with contextlib.suppress(OSError):
+                    aside = f" ({files.set_aside(left, str(error))})"
+                self._say(f"set aside, since it cannot be exported: {error}{aside}")
                 continue
             self.exported += 1
             return Progress(f"exported {made}", event=True, figures={"exported": self.exported, "network": made.name})
@@ -196,7 +198,7 @@ def _info(facts: Mapping[str, Any]) -> dict[str, Any]:
 def check(net: nets.Network, game: Game, left: Path) -> None:
     """TengenError unless the network, folded as players use it, gives the same finite numbers as the trained one."""
     graph, state = nnx.split(net)
-    with jax.default_device(_host()):
+    with jax.default_device(jax_setup.cpu()):  # for which compiling is faster
         one, other = _both(game, graph, jax.device_get(state))
     for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         if not bool(jnp.isfinite(a).all()) or not np.allclose(a, b, rtol=1e-2, atol=1e-2):
@@ -212,14 +214,6 @@ def _both(game: Game, graph: Any, state: Any) -> tuple[Any, Any]:
     return trained(seen.planes, seen.scalars), nets.fold(trained)(seen.planes, seen.scalars)
 
 
-def _host() -> Any:
-    """The CPU, if JAX may use it besides the accelerator: compiling for it is faster."""
-    try:
-        return jax.local_devices(backend="cpu")[0]
-    except RuntimeError:
-        return jax.local_devices()[0]
-
-
 def _is_bad(left: Path, game: Game) -> bool:
     """Whether the weights are at fault, not the disk."""
     try:
@@ -227,13 +221,3 @@ def _is_bad(left: Path, game: Game) -> bool:
     except TengenError:
         return True
     return False
-
-
-def _set_aside(left: Path, reason: str) -> Path | None:
-    """Rename what a trainer left, with the reason next to it."""
-    target = left.with_name(left.name + ".corrupt")
-    with contextlib.suppress(OSError):
-        left.rename(target)
-        files.write_bytes(target.with_name(target.name + ".txt"), f"{reason}\n".encode())
-        return target
-    return None

@@ -25,7 +25,7 @@ from tengen.loop.components import check_change, check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
 from tengen.run import counts as counting
-from tengen.run import networks, safe_exit, starting
+from tengen.run import first_network, networks, safe_exit
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
@@ -70,7 +70,7 @@ class SelfplayPart(Part):
         self._progress = 0.0  # of the run towards its goal
         self._looked = -1e9
         self._next: tuple[str, Any] | None = None  # the network that takes over when the current games have ended
-        starting.local(config, base)  # it plays the first games
+        first_network.local(config, base)  # it plays the first games
         self._build(None)
 
     def _build(self, spec: Any) -> None:

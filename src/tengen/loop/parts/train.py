@@ -5,9 +5,10 @@ epoch has come, and how many more samples the rows allow. What was learned after
 """
 
 import contextlib
+import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,17 +21,18 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.loader.loader import Loader
 from tengen.data.loader.sources import FileList
-from tengen.data.shuffle.folders import Shuffle, ShuffledFile, ShuffleGone, newest
+from tengen.data.shuffle.folders import ShuffledFile, ShuffleGone, newest
 from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
+from tengen.loop.parts.shuffled_rows import ShuffledRows
 from tengen.run import counts as counting
-from tengen.run import directory, networks, safe_exit, starting
+from tengen.run import directory, first_network, networks, safe_exit
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
-from tengen.train.session import BatchCutter, HostRows, TrainingSession, next_rows, read_extras
+from tengen.train.session import BatchCutter, TrainingSession, next_rows, read_extras
 
 Role = Literal["main", "extra", "trainonly"]
 _READERS = 4  # threads
@@ -89,13 +91,17 @@ class TrainPart(Part):
         role: Role = "main",
         max_epochs: int | None = None,
         end_when_limited: bool = False,
+        end_at_goal: bool = False,
         elapsed: Callable[[], float] | None = None,
     ) -> None:
-        """`elapsed` gives the time of the run, for schedules that end with it; by default that of the trainer."""
+        """`elapsed` gives the time of the run, for schedules that end with it; by default that of the trainer.
+
+        With `end_at_goal`, the part ends when `goal.steps` are learned; otherwise it waits for its driver to end it.
+        """
         self.name, self.role = name, role
         self._config, self._base, self._stop, self._say = config, base, stop, say
-        self._max_epochs, self._end_when_limited = max_epochs, end_when_limited
-        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(starting.local(config, base, name)))
+        self._max_epochs, self._end_when_limited, self._end_at_goal = max_epochs, end_when_limited, end_at_goal
+        self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(first_network.local(config, base, name)))
         self._game = self.trainer.config.game
         self._form, self._identity = RowFormat.of(self._game, config.net.heads), GameIdentity.of(self._game)
         self.folder = base / "train" / name
@@ -139,6 +145,8 @@ class TrainPart(Part):
                 return self._progress(f"{self._max_epochs:,} epochs are done", ended=True)
             if self._state.steps >= self.epoch_steps:
                 return self._end_epoch()
+            if not self._steps_to_goal:
+                return self._at_goal()
             look = self._files is None or self._state.steps == 0 or not self.trainer.affordable
             if look and (missing := self._open_newest()):
                 return missing
@@ -146,6 +154,16 @@ class TrainPart(Part):
                 return self._limited()
             assert self._files is not None
             return self._learn(self._files)
+
+    @property
+    def _steps_to_goal(self) -> float:
+        goal = self._config.goal.steps
+        return math.inf if goal is None else max(goal - self.trainer.step, 0)
+
+    def _at_goal(self) -> Progress:
+        self.export_now()
+        words = f"the goal of {self._config.goal.steps:,} steps is reached"
+        return self._progress(words, ended=True) if self._end_at_goal else waiting(words, **self._numbers())
 
     def export_now(self) -> bool:
         """Leave the current network for the export, if it was not left already; returns whether it was left now."""
@@ -166,9 +184,10 @@ class TrainPart(Part):
         self._release()
         self._closing.close()
 
-    def _learn(self, files: "ShuffledRows") -> Progress:
+    def _learn(self, files: ShuffledRows) -> Progress:
         session, compiles = self.session, not self.session.started
         steps = min(session.pace.units, self.epoch_steps - self._state.steps, self.trainer.affordable)
+        steps = int(min(steps, self._steps_to_goal))
         if compiles:
             self.show(self._progress("compiling the learner"))
         counts = counting.RunCounts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
@@ -334,60 +353,3 @@ class TrainPart(Part):
             "learning_rate": self.figures.get("learning_rate"),
             "figures": {name: value for name, value in self.figures.items() if not name.endswith("loss")},
         }
-
-
-class ShuffledRows:
-    """The rows of some files of one shuffle, read in order. Meanwhile the shuffle is not removed."""
-
-    def __init__(
-        self, shuffle: Shuffle, files: Sequence[ShuffledFile], batch: int, make_loader: Callable[[], Loader]
-    ) -> None:
-        self.shuffle, self.waited = shuffle, 0.0  # seconds for batches
-        self._files = files
-        self._rows = 0  # handed out
-        self._begun = 0  # files of which rows were handed out, or that are damaged
-        self._begun_rows = 0  # in those of them that are good
-        self._damaged: dict[Path, str] = {}  # why
-        self._cutter = BatchCutter(batch, self._read)
-        with contextlib.ExitStack() as closing:
-            closing.enter_context(shuffle.open())
-            self._loader = closing.enter_context(make_loader())
-            self._loader.start()
-            self._closing = closing.pop_all()
-
-    def blocks(self, batches: int) -> Iterator[HostRows]:
-        """The next rows, for up to `batches` batches."""
-        for block in self._cutter.blocks(batches):
-            yield block
-            self._rows += len(block["ply"])
-
-    def _read(self) -> HostRows | None:
-        began = time.monotonic()
-        found = next_rows(self._loader)
-        self.waited += time.monotonic() - began
-        if found is None:
-            self._rows = sum(file.rows for file in self._files) + 1  # so that all have begun, even empty ones
-        return found
-
-    def begun(self) -> list[str]:
-        """Files of which rows were handed out for the first time since the last call, by content.
-
-        Damaged files are among them: there is no need to try them again.
-        """
-        self._damaged |= {bad.path: bad.reason for bad in self._loader.get_stats().last_rejected}
-        new = []
-        for file in self._files[self._begun :]:
-            if file.path not in self._damaged:
-                if self._begun_rows >= self._rows:
-                    break
-                self._begun_rows += file.rows
-            new.append(file.sha256)
-            self._begun += 1
-        return new
-
-    def damaged(self) -> list[str]:
-        """What is wrong with damaged files."""
-        return list(self._damaged.values())
-
-    def close(self) -> None:
-        self._closing.close()

@@ -18,6 +18,7 @@ from typing import IO
 
 from tengen.errors import TengenError
 from tengen.match.engines.faults import Fault
+from tengen.run.children import signal_name
 
 _MOST_UNREAD = 1 << 20  # bytes of unread output
 _TAIL = 2000  # bytes of standard error that are kept
@@ -173,11 +174,7 @@ class Process:
         if code is None:
             return Fault("crash", self._with_words(else_words))
         if code < 0:
-            try:
-                name = signal.Signals(-code).name
-            except ValueError:
-                name = f"signal {-code}"
-            return Fault("crash", self._with_words(f"was ended by {name}"))
+            return Fault("crash", self._with_words(f"was ended by {signal_name(-code)}"))
         return Fault("crash", self._with_words(f"ended with exit status {code}"))
 
     def _with_words(self, what: str) -> str:

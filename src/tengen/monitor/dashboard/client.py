@@ -38,7 +38,7 @@ class StatusClient(abc.ABC):
 
     orders, stays = True, False
 
-    def __init__(self, name: str = "the daemon") -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.hear: Hear = lambda event: None
         self.alive = False
@@ -171,8 +171,8 @@ class Attached(StatusClient):
 
     stays = True
 
-    def __init__(self, path: Path, name: str = "the daemon") -> None:
-        super().__init__(name)
+    def __init__(self, path: Path) -> None:
+        super().__init__("the daemon")
         self._path = path
 
     def _beginning(self) -> str:
@@ -205,8 +205,8 @@ class Staying(Attached):
     It goes on when the dashboard ends in any way: its output goes to a file, and its input stays open.
     """
 
-    def __init__(self, command: Sequence[str], path: Path, name: str = "the daemon") -> None:
-        super().__init__(path, name)
+    def __init__(self, command: Sequence[str], path: Path) -> None:
+        super().__init__(path)
         self._command = list(command)
 
     def _beginning(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tengen.match.ratings import Ratings
 from tengen.match.results import MatchResult
+from tengen.run.networks import UNTRAINED
 from tengen.words import clock
 
 _WINS = 0.97  # share of the points above which an opponent is too weak to measure against
@@ -66,10 +67,10 @@ class RatedStrength:
         return bool(scores) and all(score.points >= _WINS * score.games for score in scores)
 
 
-def strength(rated: RatedStrength, elapsed: float, untrained: str) -> str:
+def in_words(rated: RatedStrength, elapsed: float) -> str:
     """One paragraph about the newest network."""
     ratings, name = rated.ratings, rated.newest
-    if name == untrained:
+    if name == UNTRAINED:
         return ""
     scores = [_against(score) for other in rated.references if (score := rated.score(other)) is not None]
     known = {one.name for one in ratings.players}
@@ -77,22 +78,20 @@ def strength(rated: RatedStrength, elapsed: float, untrained: str) -> str:
     above = []
     if ratings.anchor != name:
         above.append(_above(ratings, name, ratings.anchor, "play" if ratings.anchor == "random" else ""))
-    if untrained in known and ratings.anchor != untrained:
-        above.append(_above(ratings, name, untrained, "", "the untrained network"))
+    if UNTRAINED in known and ratings.anchor != UNTRAINED:
+        above.append(_above(ratings, name, UNTRAINED, "", "the untrained network"))
     if above:
         text = f"{text} It is {' and '.join(above)}.".lstrip()
     return text
 
 
-def hints(
-    rated: RatedStrength | None, untrained: str, more_search: str, larger: str, references: Sequence[str]
-) -> list[str]:
+def hints(rated: RatedStrength | None, more_search: str, larger: str, references: Sequence[str]) -> list[str]:
     """What would make it stronger, most promising first; `more_search` and `larger` are commands."""
     longer = "train it further (the command is below)"
-    if rated is None or rated.newest == untrained:
+    if rated is None or rated.newest == UNTRAINED:
         return [longer]
     gain = rated.gain()
-    flat = gain is not None and not gain.certain and gain.network != untrained
+    flat = gain is not None and not gain.certain and gain.network != UNTRAINED
     if gain is None:
         found = [f"{longer}: there are too few ratings to see whether it still improves"]
     elif gain.certain:

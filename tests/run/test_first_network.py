@@ -13,7 +13,7 @@ from tengen.config import load
 from tengen.config.loading import load_any
 from tengen.errors import TengenError
 from tengen.nets import saving
-from tengen.run import directory, networks, starting
+from tengen.run import directory, first_network, networks
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tests.helpers.tiny_runs import tiny
 
@@ -38,11 +38,11 @@ def test_the_run_keeps_a_grown_copy_that_plays_and_learns(small: Path, tmp_path:
     base = tmp_path / "run"
     config = tiny("net.name=b2c16", f"net.start_from={small}", "net.dtype=float32", "net.heads=[moves_left]")
     before = outputs(saving.load(small, GAME, dtype="float32"))
-    own = starting.local(config, base)
+    own = first_network.local(config, base)
     assert own.net.start_from == str(base / "train" / "main" / "start")
     for path in small.iterdir():  # the run does not need it any more
         path.unlink()
-    assert starting.local(config, base) == own
+    assert first_network.local(config, base) == own
     trainer = AlphaZeroTrainer(AlphaZeroConfig.of(own))
     assert np.allclose(outputs(trainer.network()).policy, before.policy, atol=1e-4)
     assert np.allclose(outputs(trainer.network(average=False)).value, before.value, atol=1e-4)
@@ -53,19 +53,19 @@ def test_the_run_keeps_a_grown_copy_that_plays_and_learns(small: Path, tmp_path:
     info = networks.find(base).saved.info
     assert info["start_from"]["path"] == str(small.resolve())
     assert info["start_from"]["info"] == {"run": "older", "step": 5}
-    assert starting.local(tiny(), base) == tiny()
+    assert first_network.local(tiny(), base) == tiny()
 
 
 def test_another_trainer_has_its_own_and_leaves_the_players_alone(small: Path, tmp_path: Path) -> None:
     config = tiny("net.name=b1c16", f"net.start_from={small}")
-    own = starting.local(config, tmp_path / "run", "wide")
+    own = first_network.local(config, tmp_path / "run", "wide")
     assert own.net.start_from == str(tmp_path / "run" / "train" / "wide" / "start")
     assert networks.newest(tmp_path / "run") is None
 
 
 def test_a_role_begins_with_a_saved_network(small: Path, tmp_path: Path) -> None:
     config = load_any("dqn_tic_tac_toe", [f"x.net.start_from={small}", "x.net.name=b1c16"])
-    own = starting.local(config, tmp_path / "run")
+    own = first_network.local(config, tmp_path / "run")
     assert own.host.net.start_from == str(tmp_path / "run" / "train" / "x" / "start")
     assert networks.find(tmp_path / "run").saved.info["role"] == "x"
 

@@ -2,8 +2,8 @@
 
 from tengen import match
 from tengen.match.results import MatchResult
-from tengen.monitor import verdict
-from tengen.monitor.verdict import RatedStrength
+from tengen.monitor import strength
+from tengen.monitor.strength import RatedStrength
 
 FIRST = [MatchResult("untrained", "random", 28, 0, 12), MatchResult("untrained", "mcts:50", 2, 0, 38)]
 MIDDLE = [
@@ -24,12 +24,12 @@ def rated(*results: MatchResult, names: tuple[str, ...] = ("untrained", "n1", "n
 
 
 def told(found: RatedStrength | None) -> list[str]:
-    return verdict.hints(found, "untrained", "tengen play R --visits 3200", "tengen run larger", ["random", "mcts:50"])
+    return strength.hints(found, "tengen play R --visits 3200", "tengen run larger", ["random", "mcts:50"])
 
 
 def test_strength_in_words() -> None:
     found = rated(*FIRST, *MIDDLE, *LAST)
-    text = verdict.strength(found, 200.0, "untrained")
+    text = strength.in_words(found, 200.0)
     assert text.startswith(
         "After 00:03:20 the network scores 88 % against mcts:50 (74 to 95 %, 40 games), "
         "100 % against random (91 to 100 %, 40 games). It is "
@@ -41,12 +41,12 @@ def test_strength_in_words() -> None:
 
 
 def test_a_network_weaker_than_random_play() -> None:
-    text = verdict.strength(rated(MatchResult("n1", "random", 2, 0, 18), names=("n1",)), 60.0, "untrained")
+    text = strength.in_words(rated(MatchResult("n1", "random", 2, 0, 18), names=("n1",)), 60.0)
     assert "Elo below random play" in text
 
 
 def test_a_network_that_met_only_networks_still_has_a_place() -> None:
-    text = verdict.strength(rated(*FIRST, *MIDDLE, LAST[2]), 200.0, "untrained")
+    text = strength.in_words(rated(*FIRST, *MIDDLE, LAST[2]), 200.0)
     assert text.startswith("It is ")
 
 
@@ -93,8 +93,8 @@ def test_larger_networks() -> None:
     from tengen import nets
 
     for name in ("b2c16", "b4c32", "b6c96-se-mish", "b18c384nbt", "mlp3x256"):
-        larger = verdict.larger_network(name)
+        larger = strength.larger_network(name)
         assert larger != name
         assert nets.spec(larger)
-    assert verdict.larger_network("b4c32") == "b6c56"
-    assert verdict.larger_network("what") == ""
+    assert strength.larger_network("b4c32") == "b6c56"
+    assert strength.larger_network("what") == ""

@@ -54,15 +54,15 @@ class ConfigWatch(Generic[C]):
             return None
 
     def _take(self, seen: AnyConfig, new: AnyConfig) -> C | None:
-        before = {key: value for key, value, _ in schema.flat(seen)}
+        before = {key: value for key, value, *_ in schema.flat(seen)}
         self._seen = new
-        changed = {key: (value, rule) for key, value, rule in schema.flat(new) if before.get(key, ...) != value}
+        changed = {key: (value, rule) for key, value, rule, _ in schema.flat(new) if before.get(key, ...) != value}
         for key, (_, rule) in changed.items():
             if rule.change != "now":
                 when = "when the run is started again" if rule.change else "never"
                 self._say(f"{schema.dotted(key)} was changed, which takes effect {when}")
         now = {key: value for key, (value, rule) in changed.items() if rule.change == "now"}
-        own = {key: value for key, value, _ in schema.flat(self.config)}
+        own = {key: value for key, value, *_ in schema.flat(self.config)}
         now = {key: value for key, value in now.items() if own.get(key, ...) != value}
         if not now:
             return None
