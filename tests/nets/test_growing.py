@@ -118,6 +118,11 @@ def test_what_cannot_grow_is_refused_with_the_reason(tmp_path: Path) -> None:
     refused(
         dataclasses.replace(spec, tower=few), "5 channels that are not pooled, more than 2; net.spec with at most 3"
     )
+    more = games.make("go", size=5, observation="katago")
+    with pytest.raises(
+        OptionError, match="it sees 12 planes and 11 scalars, not 22 and 19; it needs game.observation=ten"
+    ):
+        growing.start_from(tmp_path, nets.build(nets.spec("b2c8"), more, nnx.Rngs(0)), more)
     other = games.make("othello")
     with pytest.raises(OptionError, match="a network for go cannot be the start of one for othello"):
         growing.start_from(tmp_path, nets.build(nets.spec("b2c8"), other, nnx.Rngs(0)), other)

@@ -80,3 +80,11 @@ def test_what_cannot_be_a_start_is_said_before_there_is_a_run(small: Path, tmp_p
     other = load("othello", [f"net.start_from={small}", "net.name=b1c8", "net.heads=[]"])
     with pytest.raises(TengenError, match="a network for tic_tac_toe cannot be the start of one for othello"):
         directory.write(other, base, [])
+    go = games.make("go", size=5, observation="katago")
+    saving.save(nets.build(nets.spec("b1c8"), go, nnx.Rngs(0)), tmp_path / "katago", go)
+    blind = load("go5", [f"net.start_from={tmp_path / 'katago'}", "net.name=b1c8"])
+    with pytest.raises(
+        TengenError, match="sees 22 planes and 19 scalars, not 12 and 11; it needs game.observation=katago"
+    ):
+        directory.write(blind, base, [])
+    assert not base.exists()

@@ -38,7 +38,7 @@ def start_from(path: Path | str, net: Network, game: Game) -> tuple[Network, tup
         raise OptionError(f"{path}: a network for {saved.game} cannot be the start of one for {game.name}")
     own = game if saved.options == asdict(game.options) else saved.make_game()
     small = saving.load(path, own)
-    if problem := unfit(small.spec, net.spec):
+    if problem := unfit(small.spec, net.spec) or unfit_inputs(own, game):
         raise OptionError(f"{path}: cannot be the start of this network: {problem}")
     fresh = _arrays(net)
     grown, lost = _grown(_GrowingNet(small, own, _arrays(small)), _GrowingNet(net, game, fresh))
@@ -81,6 +81,16 @@ def unfit(small: Spec, large: Spec) -> str:
             return f"layers can only be added between relus, not with {large.activation}"
         return ""
     return "one has a tower, the other dense layers"
+
+
+def unfit_inputs(small: Game, large: Game) -> str:
+    """Why a network for one game cannot read the observations of the other; empty if it can. Boards may differ."""
+    one, other = ((game.planes_shape[2], game.num_scalars) for game in (small, large))
+    if one == other:
+        return ""
+    seen = asdict(small.options).get("observation")
+    advice = f"; it needs game.observation={seen}" if seen != asdict(large.options).get("observation") else ""
+    return f"it sees {one[0]} planes and {one[1]} scalars, not {other[0]} and {other[1]}{advice}"
 
 
 def _unfit_tower(small: Tower, large: Tower) -> str:

@@ -30,7 +30,10 @@ def check(config: Config | TrainerConfig, base: Path) -> None:
             if config.game is not None and config.game.name != found.saved.game:
                 game = config.game.name
                 raise TengenError(f"{where}: a network for {found.saved.game} cannot be the start of one for {game}")
-            if problem := growing.unfit(found.saved.spec, net.architecture()):
+            problem = growing.unfit(found.saved.spec, net.architecture())
+            if not problem and config.game is not None:
+                problem = growing.unfit_inputs(found.saved.make_game(), config.game.make())
+            if problem:
                 raise TengenError(f"{where}: cannot be the start of this network: {problem}")
 
 

@@ -197,7 +197,7 @@ def _ownership(arrays: Arrays) -> None:
         (_policy, chunk.CorruptChunk, "policyTargetsNCMove: row 1: expected weights of at least 0, not all 0"),
         (_board, chunk.CorruptChunk, "binaryInputNCHWPacked: row 2: expected a board in plane 0, which is empty"),
         (_outcome, chunk.CorruptChunk, "globalTargetsNC: row 3: expected chances of win, loss and no result"),
-        (_ownership, chunk.CorruptChunk, "ownership: expected -1, 0 or 1"),
+        (_ownership, chunk.CorruptChunk, "valueTargetsNCHW: row 0: expected ownership of -1, 0 or 1"),
     ],
 )
 def test_bad_files(tmp_path: Path, spoil: Callable[[Arrays], None], error: type, message: str) -> None:

@@ -40,7 +40,8 @@ _TAIL = 4096  # bytes at the end of a file, in which the list of a chunk's membe
 _COMMENT_LIMIT = 2**16
 _LIST_LIMIT = 2**18  # bytes: a chunk has some fifteen members, which take one thousand
 DEFLATE_LIMIT = 1032  # by how much deflating can shrink
-_BLOCK = 2**20  # bytes that are read at a time
+_BLOCK = 2**20  # bytes that are read or unpacked at a time
+_PACKED = (2**10, 2**16)  # packed bytes that are read at first, which is enough for a header, and later
 _FIRST = 2**14  # bytes of a peek
 NPY = b"\x93NUMPY\x01\x00"
 HEADER_LIMIT = 4096  # bytes of an `.npy` file before its numbers
@@ -67,6 +68,7 @@ class Archive:
     def __init__(self, file: FileIO) -> None:
         self._file = file
         self.members: Mapping[str, Member] = _members(file)
+        self._headers: dict[str, tuple[tuple[int, ...], np.dtype]] = {}
 
     def read(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """The array of that name, if it has that shape and type; only then is memory spent on it."""
@@ -86,7 +88,10 @@ class Archive:
 
     def header(self, name: str) -> tuple[tuple[int, ...], np.dtype]:
         """Shape and type of the array of that name; its numbers are not unpacked."""
-        return _header(_Stream(self._file, self._member(name)), name, (), np.dtype(np.uint8))
+        if name not in self._headers:
+            stream = _Stream(self._file, self._member(name))
+            self._headers[name] = _header(stream, name, (), np.dtype(np.uint8))
+        return self._headers[name]
 
     def read_text(self, name: str, limit: int) -> bytes:
         """The array of that name, if it is UInt8[N] with no more bytes than the limit."""
@@ -151,7 +156,8 @@ class _Stream:
         assert self._inflate is not None
         while not self._inflate.eof:
             if not self._input:
-                self._input = self._file.read(min(self._packed, _BLOCK)) or b""
+                wanted = _PACKED[self._packed < self._member.stored]
+                self._input = self._file.read(min(self._packed, wanted)) or b""
                 self._packed -= len(self._input)
             try:
                 found = self._inflate.decompress(self._input, len(view))
