@@ -9,11 +9,13 @@ import pytest
 
 from tengen import nets
 from tengen.commands import main
+from tengen.config import load
 from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
 from tengen.files import lock
 from tengen.nets import saving
 from tengen.run import locks, networks
+from tengen.run.directory import write
 from tests.helpers.pipeline_data import GATE
 from tests.helpers.pipelines import add_rows
 from tests.helpers.tiny_runs import settings
@@ -48,6 +50,15 @@ def tengen(base: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 def rows(base: Path, network: str | None = None) -> int:
     return sum(count for chunk, count in Store(base / "selfplay").listing().chunks if network in (None, chunk.network))
+
+
+def test_the_help_of_a_shuffle_explains_the_window_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(load(TINY, SETTINGS), base, [])
+    assert main(["shuffle", str(base), "--help"]) == 0
+    assert "now                        0" in capsys.readouterr().out
+    for without in (["shuffle", "--help"], ["shuffle", str(base.parent), "--help"]):
+        assert main(without) == 0
+        assert capsys.readouterr().out.strip().endswith("--dry-run")
 
 
 @pytest.mark.slow
