@@ -137,6 +137,20 @@ def test_all_views_of_two_runs_over_each_other(browser: Browser, runs: Path) -> 
     assert not browser.errors()
 
 
+def test_on_a_phone_no_view_is_wider_than_the_screen(browser: Browser, runs: Path) -> None:
+    browser.resize(390, 844)
+    try:
+        for view in ("curves", "ladder", "games", "data", "settings"):
+            browser.open(f"{(runs.parent / 'one.html').as_uri()}#{view}")
+            assert browser.get("document.documentElement.scrollWidth <= innerWidth"), view
+            assert not browser.errors()
+            if view == "ladder":
+                widths = "[...document.querySelectorAll('table.ladder td:nth-child(2)')].map((one) => one.offsetWidth)"
+                assert min(browser.get(widths)) > 100, "the names of players can be read"
+    finally:
+        browser.resize(1200, 900)
+
+
 def test_the_live_page_changes_without_a_reload(browser: Browser, tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     base = make_run(tmp_path / "runs" / "one")
