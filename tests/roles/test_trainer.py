@@ -377,6 +377,12 @@ def test_bad_schedules(make: Callable[..., Fitting]) -> None:
         trainer.first_lr_scheduler = lambda step: float("nan")
     with pytest.raises(OptionError, match="first_er_scheduler: expected numbers from 0 to 1, got 2 at step 0"):
         trainer.first_er_scheduler = lambda step: 2
+    with pytest.raises(OptionError, match=r"first_er_scheduler: TypeError: .* takes 0 positional .*test_trainer\.py"):
+        trainer.first_er_scheduler = lambda: 0.5
+    trainer.first_er_scheduler = lambda step: float(step)
+    trainer.train(2)
+    with pytest.raises(OptionError, match=r"first_er_scheduler: expected a number from 0 to 1 at step 2, got 2\.0 "):
+        trainer.train(1)
     with pytest.raises(
         OptionError, match=r"first_lr_scheduler: ZeroDivisionError: .* \(.*test_trainer.py, line \d+, in"
     ):

@@ -336,7 +336,7 @@ class Trainer(BaseTrainer[C]):
         assert role.er_scheduler is not None
         if not self.training:
             return jnp.float32(0), jnp.float32(0)
-        rate = schedules.number(role.er_scheduler, self._step, f"{role.name}_er_scheduler")
+        rate = schedules.number(role.er_scheduler, self._step, f"{role.name}_er_scheduler", share=True)
         return rate, jnp.float32(role.learning.others_er)
 
     def _given(self, options: Mapping[str, Any], *parts: str) -> dict[tuple[Role, str], Any]:
