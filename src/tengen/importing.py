@@ -103,20 +103,21 @@ def read_folders(text: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def told(what: str) -> Iterator[None]:
+def told(what: str, called: Any = None) -> Iterator[None]:
     """Around code of a user: an exception in it becomes a UserCodeError with the user's file and line.
 
-    Exceptions elsewhere, such as too little memory on the device, and a training that diverges are left alone.
+    `called` is the user's function, for calls that fail because it takes other arguments. Exceptions elsewhere, such
+    as too little memory on the device, and a training that diverges are left alone.
     """
     try:
         yield
     except (Diverged, UserCodeError):
         raise
     except Exception as error:
-        place = place_of(error)
+        place = place_of(error) or (where(called) if called and isinstance(error, TypeError) else "")
         if not place or "RESOURCE_EXHAUSTED" in str(error):
             raise
-        said = f"{error} ({place})" if isinstance(error, TengenError) else explain(error)
+        said = f"{error} ({place})" if isinstance(error, TengenError) else explain(error, called)
         raise UserCodeError(f"{what}: {said}") from error
 
 

@@ -149,7 +149,7 @@ def test_text_records_of_any_game(tmp_path: Path) -> None:
 def test_options_of_the_command_line() -> None:
     assert query.parse_options(["komi=6.5", "size=7"]) == {"komi": 6.5, "size": 7}
     assert query.new_game(GO, {"size": 7, "komi": 6.5}).game.options.size == 7
-    for texts, words in ((["komi"], "expected --set"), (["a.b=1"], "an option of the game")):
+    for texts, words in ((["komi"], "expected section.key=value"), (["a.b=1"], "an option of the game")):
         with pytest.raises(TengenError, match=words):
             query.parse_options(texts)
     with pytest.raises(TengenError, match="komi"):

@@ -122,3 +122,12 @@ def test_changes_of_settings_are_lines_up_both_panels() -> None:
     assert columns[:2] == pytest.approx(dots[1:]), "at the times of the second rating, and at the end"
     words = [element.text for element in xml.fromstring(text).iter(f"{_SVG}text")]
     assert "1: 00:01:00  train.lr_scale: 1.0 -> 0.3, train.lr_scale: 1.0 -> 0.3" in words
+
+
+def test_numbers_of_changes_are_never_written_over_each_other() -> None:
+    made = [SettingChange(f"2026-01-31 12:00:0{at} UTC", "train.lr_scale", "1.0", "0.3", "set") for at in range(4)]
+    text = run_chart.draw("c4", LOSSES, RATINGS, CURVE, list(zip((10.0, 11.0, 12.0, 90.0), made, strict=True)))
+    [colour] = {line.attrib["stroke"] for line in elements(text, "change")}
+    words = [each.text or "" for each in xml.fromstring(text).iter(f"{_SVG}text") if each.attrib.get("fill") == colour]
+    assert [word for word in words if ":" not in word] == ["1-3", "4", "1-3", "4"]
+    assert len(elements(text, "change")) == 8, "the lines are there all the same"

@@ -9,11 +9,13 @@ import pytest
 
 from tengen import nets
 from tengen.commands import main
+from tengen.config import load
 from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
 from tengen.files import lock
 from tengen.nets import saving
 from tengen.run import locks, networks
+from tengen.run.directory import write
 from tests.helpers.pipeline_data import GATE
 from tests.helpers.pipelines import add_rows
 from tests.helpers.tiny_runs import settings
@@ -50,6 +52,15 @@ def rows(base: Path, network: str | None = None) -> int:
     return sum(count for chunk, count in Store(base / "selfplay").listing().chunks if network in (None, chunk.network))
 
 
+def test_the_help_of_a_shuffle_explains_the_window_of_a_run(base: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(load(TINY, SETTINGS), base, [])
+    assert main(["shuffle", str(base), "--help"]) == 0
+    assert "now                        0" in capsys.readouterr().out
+    for without in (["shuffle", "--help"], ["shuffle", str(base.parent), "--help"]):
+        assert main(without) == 0
+        assert capsys.readouterr().out.strip().endswith("--dry-run")
+
+
 @pytest.mark.slow
 def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     out = tengen("selfplay", "--max-rows", "200")  # enough for two epochs, however the rows are split
@@ -70,7 +81,7 @@ def test_once_round_the_ring(base: Path, tengen: Command) -> None:
     name = f"tic_tac_toe-main-s64-d{played}"
     out = tengen("train", "--once", "--max-epochs", "2")
     assert f"; {name} waits to be exported\n" in out
-    assert "2 epochs are done" in out
+    assert "2 epochs done" in out
     assert (base / "train" / "main" / "export").exists()
 
     out = tengen("export", "--once")
@@ -102,7 +113,7 @@ def test_trainers_of_other_sizes_feed_nobody(base: Path, tengen: Command) -> Non
     tengen("shuffle", "--once")
     more, sets = ("--name", "big", "--max-epochs", "1"), ("net.name=b2c8", "train.samples_per_row=1")
     out = tengen("train", *more, sets=sets)
-    assert "1 epochs are done" in out
+    assert "1 epoch done" in out
     tengen("export", "--once")
     (made,) = networks.extra(base)
     assert made.name == "tic_tac_toe-big-s64-d100"

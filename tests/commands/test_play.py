@@ -25,7 +25,7 @@ def test_a_person_plays(net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     ("words", "message"),
     [
         (["--set", "size=4"], "size"),
-        (["--set", "nonsense"], "expected --set"),
+        (["--set", "nonsense"], "expected section.key=value"),
         (["--set", "a.b=1"], "expected --set KEY=VALUE"),
         (["--as", "third"], "third"),
         (["--visits", "none"], "visits"),

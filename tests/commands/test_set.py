@@ -42,3 +42,6 @@ def test_refused(base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "net.start_from" in capsys.readouterr().err
     assert main(["set", str(tmp_path / "nowhere"), "goal.minutes=7"]) == 2
     assert "there is no such folder" in capsys.readouterr().err
+    for text, words in (("lr", "expected section.key=value (lr)"), ("train.lr_scale=-1", "got -1 (train.lr_scale=-1)")):
+        assert main(["set", str(base), text]) == 2
+        assert capsys.readouterr().err.rstrip().endswith(words), "as it was typed"

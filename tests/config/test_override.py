@@ -43,10 +43,10 @@ def test_values_are_read_as_in_a_file() -> None:
             "train.optimizer.learning_rate: expected a number from 1e-09 to 100, got 0 "
             "(--set train.optimizer.learning_rate=0)",
         ),
-        ("game.size", "expected --set section.key=value (--set game.size)"),
-        ("", "expected --set section.key=value (--set )"),
-        ("=5", "expected --set section.key=value (--set =5)"),
-        ("game.=5", "expected --set section.key=value (--set game.=5)"),
+        ("game.size", "expected section.key=value (--set game.size)"),
+        ("", "expected section.key=value (--set )"),
+        ("=5", "expected section.key=value (--set =5)"),
+        ("game.=5", "expected section.key=value (--set game.=5)"),
         ("game.size.x=5", "game.size.x: game.size is not a section (--set game.size.x=5)"),
         (
             "goal={games: 3}",

@@ -25,6 +25,7 @@ from tengen.match import players
 from tengen.match.device_match import play
 from tengen.roles.rules import load_player
 from tengen.run import metrics, networks
+from tengen.run.directory import change, write
 from tengen.schema import to_dict
 from tests.helpers.tiny_runs import Listener, after, never
 
@@ -78,6 +79,24 @@ def test_what_a_run_leaves_behind(whole: RoleRun) -> None:
     shown: Any = whole._display
     assert any(text.startswith("step 10: agent_vs_host -") for text in shown.said)
     assert results({"a": 0.5, "a_length": 3.0, "a_lost": 0.1}) == ["a 0.50 (3.0 moves)"]
+
+
+@pytest.mark.slow
+def test_settings_that_change_while_it_goes_on(tmp_path: Path) -> None:
+    def stop() -> bool:  # asked before each turn
+        if run.trainer.step and not run.config.agent.others_er:
+            change(tmp_path, ["agent.optimizer.learning_rate=0.5", "agent.others_er=0.25", "evaluation.interval=5"])
+        return False
+
+    config = load_any("dqn_hironaka2", TINY)
+    write(config, tmp_path, [])
+    with RoleRun(config, tmp_path, Listener()) as run:
+        run.prepare()
+        run.run(stop)
+    role = run.trainer.roles["agent"]
+    assert float(role.lr_scheduler(0)) == pytest.approx(0.5)
+    assert role.settings.others_er == 0.25
+    assert run.config.evaluation.interval == 10, "at the next start"
 
 
 def test_its_status(whole: RoleRun, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,20 @@ def test_everything_has_a_name(make: Callable[..., Fitting]) -> None:
     assert trainer.second_replay_buffer is None
     assert trainer.fused_game.game is trainer.game
     assert trainer.learning == ["first"]
+
+
+def test_numbers_of_the_optimiser_and_of_exploration_change_between_two_steps(make: Callable[..., Fitting]) -> None:
+    trainer: Any = make("host.optimizer.learning_rate=0.01", "host.lr_schedule.kind=constant")
+    trainer.train(1)
+    before, moments = trainer.roles["first"].parameters, trainer.roles["first"].optimizer_state
+    trainer.change(small("host.optimizer.learning_rate=1e-9", "host.lr_schedule.kind=constant", "host.others_er=0.5"))
+    assert trainer.roles["first"].optimizer_state is moments
+    trainer.train(1)
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), trainer.roles["first"].parameters, before)
+    assert float(trainer._exploration(trainer.roles["first"])[1]) == 0.5
+    trainer.first_er_scheduler = lambda step: 0.25
+    trainer.change(small("host.er_schedule.initial=0.75"))
+    assert float(trainer.first_er_scheduler(0)) == 0.25, "the program's own schedule stays"
 
 
 def test_an_update_is_that_of_the_optimiser(make: Callable[..., Fitting]) -> None:
@@ -365,6 +380,12 @@ def test_bad_schedules(make: Callable[..., Fitting]) -> None:
         trainer.first_lr_scheduler = lambda step: float("nan")
     with pytest.raises(OptionError, match="first_er_scheduler: expected numbers from 0 to 1, got 2 at step 0"):
         trainer.first_er_scheduler = lambda step: 2
+    with pytest.raises(OptionError, match=r"first_er_scheduler: TypeError: .* takes 0 positional .*test_trainer\.py"):
+        trainer.first_er_scheduler = lambda: 0.5
+    trainer.first_er_scheduler = lambda step: float(step)
+    trainer.train(2)
+    with pytest.raises(OptionError, match=r"first_er_scheduler: expected a number from 0 to 1 at step 2, got 2\.0 "):
+        trainer.train(1)
     with pytest.raises(
         OptionError, match=r"first_lr_scheduler: ZeroDivisionError: .* \(.*test_trainer.py, line \d+, in"
     ):

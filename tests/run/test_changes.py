@@ -1,6 +1,7 @@
 """Every change of a setting is kept, whenever the process that makes it is killed."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -57,4 +58,12 @@ def test_the_seconds_of_the_run_at_each_change(tmp_path: Path) -> None:
         {"time": f"2026-01-31T12:00:{at}.000+00:00", "elapsed": elapsed, "kind": "progress"} for at, elapsed in times
     ]
     (tmp_path / metrics.NAME).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert [elapsed for elapsed, _ in changes.over_time(tmp_path)] == [10.5, 10.5]
+    assert [elapsed for elapsed, _ in changes.over_time(tmp_path)] == [8.0, 10.5]
+
+
+def test_a_run_that_was_stopped_does_not_grow_older() -> None:
+    day = datetime(2026, 1, 31, tzinfo=UTC)
+    times = [(day, 0.0), (day + timedelta(seconds=10), 10.0), (day + timedelta(hours=5), 12.0)]
+    moments = (timedelta(seconds=-5), timedelta(seconds=4), timedelta(hours=2), timedelta(hours=9))
+    assert [changes.elapsed_at(day + moment, times) for moment in moments] == [0.0, 4.0, 12.0, 12.0]
+    assert changes.elapsed_at(day, []) == 0.0

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax.numpy as jnp
 import pytest
 
 from tengen.config import load
@@ -137,6 +138,20 @@ def test_all_views_of_two_runs_over_each_other(browser: Browser, runs: Path) -> 
     assert not browser.errors()
 
 
+def test_on_a_phone_no_view_is_wider_than_the_screen(browser: Browser, runs: Path) -> None:
+    browser.resize(390, 844)
+    try:
+        for view in ("curves", "ladder", "games", "data", "settings"):
+            browser.open(f"{(runs.parent / 'one.html').as_uri()}#{view}")
+            assert browser.get("document.documentElement.scrollWidth <= innerWidth"), view
+            assert not browser.errors()
+            if view == "ladder":
+                widths = "[...document.querySelectorAll('table.ladder td:nth-child(2)')].map((one) => one.offsetWidth)"
+                assert min(browser.get(widths)) > 100, "the names of players can be read"
+    finally:
+        browser.resize(1200, 900)
+
+
 def test_the_live_page_changes_without_a_reload(browser: Browser, tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     base = make_run(tmp_path / "runs" / "one")
@@ -171,6 +186,25 @@ def test_the_live_page_changes_without_a_reload(browser: Browser, tmp_path: Path
         ]
         assert browser.get("window.same") is True
         assert not browser.errors()
+
+
+def test_when_hironakas_game_is_over_nobody_chooses(browser: Browser, tmp_path: Path) -> None:
+    config = load("hironaka", ["game.dimension=2", "game.max_points=2", "game.max_value=4"])
+    game, base = config.game.make(), tmp_path / "run"
+    state = start = game.from_text("points:\n  1 2\n  2 1\nchosen: none\nmoves: 0")
+    actions: list[int] = []
+    while not game.is_over(state):
+        actions.append(int(game.legal_actions(state).argmax()))
+        state = game.step(state, jnp.int32(actions[-1]))
+    record = Record.of(game, actions, network=NETWORKS[0], start=game.render(start))
+    save_records(base / "games" / NETWORKS[0] / "00000001.txt", [record])
+    (base / "config.yaml").write_text(render(config))
+    report.write(tmp_path / "one.html", [base])
+    browser.open((tmp_path / "one.html").as_uri() + "#games")
+    browser.until("document.querySelector('.hironaka caption').textContent === 'The host chooses coordinates'")
+    browser.press(".viewer-host", END)
+    browser.until("document.querySelector('.hironaka caption').textContent === 'One point is left'")
+    assert not browser.errors()
 
 
 def test_the_nodes_of_a_cluster_and_a_board_without_a_game(browser: Browser, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tengen.schema import REQUIRED, setting
 class ReinforceRole(RoleSettings):
     """The settings of a player besides those that all have."""
 
-    samples: int = setting(REQUIRED, "samples per step", low=1, high=10**6)
+    samples: int = setting(REQUIRED, "samples per step", low=1, high=10**6, change="now")
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,12 @@ class Chart:
         self.drawing.text(right + 8, y, name, 12, text_anchor="start", fill=colour)
 
     def column(self, value: float, name: str, colour: str, **style: Any) -> None:
-        """A dashed line up the chart, named at its top."""
+        """A dashed line up the chart, named at its top if it has a name."""
         _, top, _, bottom = self.box
         x = self.x(value)
         self.drawing.line(x, top, x, bottom, stroke=colour, stroke_dasharray="2 3", **style)
-        self.drawing.text(x, top - 7, name, 11, fill=colour)
+        if name:
+            self.drawing.text(x, top - 7, name, 11, fill=colour)
 
     def point(self, x: float, y: float, radius: float, colour: str, error: float | None = None, **style: Any) -> None:
         """A dot, with a bar from `y - error` to `y + error`."""

@@ -28,6 +28,7 @@ _COLOURS = ("#222222", "#1f4e8c", "#c0392b", "#2e8b57", "#b8860b", "#7d3c98", "#
 _NETWORK, _ANCHOR = _COLOURS[1], _COLOURS[2]
 _CHANGE = "#b8860b"
 _LINE = 18.0  # the height of an explained change
+_APART = 24.0  # lines of changes that are closer have one name
 _LONGEST = 120  # characters of it
 _LEVELS = 9  # lines across
 _POINTS = 600  # of a line; more would not be seen
@@ -103,8 +104,10 @@ def draw(
     _draw_losses(drawing, _box(_TOP + (panels - 1) * _PANEL, _PANEL), (0.0, 1.02 * end), lines, times)
     for panel in range(panels):
         chart = Chart(drawing, _box(_TOP + panel * _PANEL, _PANEL), (0.0, 1.02 * end), (0.0, 1.0))
-        for text, (elapsed, _) in columns.items():
-            chart.column(min(elapsed, end), text, _CHANGE, kind="change")
+        at = {text: min(elapsed, end) for text, (elapsed, _) in columns.items()}
+        names = _names({text: chart.x(value) for text, value in at.items()})
+        for text, value in at.items():
+            chart.column(value, names.get(text, ""), _CHANGE, kind="change")
     return drawing.to_text()
 
 
@@ -114,6 +117,17 @@ def draw_ratings(title: str, across: str, marks: Sequence[Mark]) -> str:
     xs = wider([mark.x for mark in marks if mark.x is not None])
     _draw_ratings(drawing, _box(10.0, _ALONE - 10.0), xs, across, marks)
     return drawing.to_text()
+
+
+def _names(places: Mapping[str, float]) -> dict[str, str]:
+    """What stands above numbered lines at these places: "2", or "2-4" above the first of those that are close."""
+    groups: list[list[str]] = []
+    for text, x in places.items():
+        if groups and abs(x - places[groups[-1][-1]]) < _APART:
+            groups[-1].append(text)
+        else:
+            groups.append([text])
+    return {group[0]: "-".join(dict.fromkeys((group[0], group[-1]))) for group in groups}
 
 
 def _box(top: float, height: float) -> tuple[float, float, float, float]:

@@ -1,39 +1,49 @@
 """`tengen shuffle`: the newest rows in random order, as a part of a run."""
 
 import argparse
+import contextlib
+import functools
 from typing import Any
 
 from tengen.commands.part import add_part, drive, look
+from tengen.errors import TengenError
 
 HELP = "a part of a run: put its newest rows in random order"
 ABOUT = """Draw from the newest rows of a run and put them in random order, for trainers: again whenever enough new
 rows have come. Ends with Ctrl-C. The newest rows are the window: all rows up to data.window.min_rows, later a number
-that grows ever more slowly with the rows of the run. --explain shows it with the numbers of a run."""
+that grows ever more slowly with the rows of the run. `tengen shuffle RUN --help` ends with the numbers of that run."""
 EXAMPLE = "tengen shuffle go9 --base runs/go9 --dry-run"
+
+
+class _Help(argparse.Action):
+    """The help; after the directory of a run also its window, in numbers."""
+
+    def __call__(self, parser: argparse.ArgumentParser, args: argparse.Namespace, *_: Any) -> None:
+        parser.print_help()
+        if args.config:
+            with contextlib.suppress(TengenError):
+                print(f"\n{_build(*look(args)).explain()}")
+        parser.exit()
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare its arguments."""
+    about = "show this help, with the window of the run if CONFIG comes before it, and exit"
+    parser.conflict_handler = "resolve"  # in place of the parser's own
+    parser.add_argument("-h", "--help", action=_Help, nargs=0, help=about)
     add_part(parser, "make one shuffle, however few rows are new, and end")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would read, write and need")
-    parser.add_argument(
-        "--explain", action="store_true", help="only explain the window, with the numbers of this run and their growth"
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Shuffle whenever there are enough new rows, until Ctrl-C."""
-
-    def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
-
-        from tengen.loop.parts.shuffle import ShufflePart
-
-        game = config.game.make()
-        return ShufflePart(config, game, base, stop, say, single=args.once)
-
-    if args.dry_run or args.explain:
-        config, base = look(args)
-        part = build(config, base, lambda: False, print)
-        print(part.explain() if args.explain else part.plan())
+    if args.dry_run:
+        print(_build(*look(args)).plan())
         return 0
-    return drive(args, build, computes=False)
+    return drive(args, functools.partial(_build, single=args.once), computes=False)
+
+
+def _build(config: Any, base: Any, stop: Any = lambda: False, say: Any = print, *, single: bool = False) -> Any:
+    from tengen.loop.parts.shuffle import ShufflePart
+
+    return ShufflePart(config, config.game.make(), base, stop, say, single=single)

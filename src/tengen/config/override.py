@@ -32,7 +32,7 @@ def read_overrides(texts: Iterable[str]) -> tuple[list[Override], list[str]]:
         key, equals, value_text = text.partition("=")
         path = tuple(part.strip() for part in key.split("."))
         if not equals or not all(path):
-            problems.append(f"expected --set section.key=value ({place})")
+            problems.append(f"expected section.key=value ({place})")
             continue
         value = reader.parse(value_text)
         problems.extend(f"{dotted(path)}: {problem.message} ({place})" for problem in value.problems)

@@ -114,6 +114,9 @@ class RoleRun(InProcessRun):
             self.session.learn(steps, partial(self.trainer.train, evaluation_interval=_NEVER))
         self.counts = self._now()
 
+    def _change(self, config: TrainerConfig) -> None:
+        self.trainer.change(config)
+
     def _evaluate(self) -> None:
         self._show("evaluating")
         with safe_exit.possible(), importing.told(self.config.trainer):

@@ -111,7 +111,8 @@ class DQNTrainer(Trainer[DQNConfig]):
         if isinstance(schedule, Schedule):
             return None
         interval: int = role.settings.roll_out_interval  # type: ignore[union-attr]
-        found = [schedules.number(schedule, self.step + step, f"{role.name}_{part}") for step in range(steps)]
+        what, share = f"{role.name}_{part}", part != "lr_scheduler"
+        found = [schedules.number(schedule, self.step + step, what, share=share) for step in range(steps)]
         return jnp.pad(jnp.stack(found), (0, interval - steps))
 
     def _checked(self, figures: dict[str, Any]) -> Metrics:

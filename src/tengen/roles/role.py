@@ -57,15 +57,23 @@ class Role:
         self.replay_buffer: ReplayBuffer | None = None
         self.lane: RoleLane | None = None
         if settings is not None:
-            self.optimizer = optimizers.make(settings.optimizer)
-            self.lr_scheduler = Schedule(settings.lr_schedule, settings.optimizer.learning_rate)
-            self.er_scheduler = Schedule(settings.er_schedule)
+            self.change(settings)
             if (buffer := settings.buffer) is not None:
                 self.beta_scheduler = Schedule(buffer.beta)
                 by_priority = buffer.kind == "prioritised"
                 self.replay_buffer = ReplayBuffer(
                     rows(sample), buffer.capacity, prioritised=by_priority, alpha=buffer.alpha, least=buffer.least
                 )
+
+    def change(self, settings: RoleSettings) -> None:
+        """Go on with other numbers of the optimiser and of schedules, except those that the program has set."""
+        if self.optimizer is None or (self.settings and self.settings.optimizer != settings.optimizer):
+            self.optimizer = optimizers.make(settings.optimizer)
+        self.settings = settings
+        if "lr_scheduler" not in self.own_schedules:
+            self.lr_scheduler = Schedule(settings.lr_schedule, settings.optimizer.learning_rate)
+        if "er_scheduler" not in self.own_schedules:
+            self.er_scheduler = Schedule(settings.er_schedule)
 
     def set_net(self, net: AnyNet) -> None:
         """Use this network from now on. The optimiser's state is reset."""

@@ -19,6 +19,7 @@ from jax import Array
 
 from tengen import games, nets
 from tengen.config.loading import from_dict
+from tengen.config.settings.roles import RoleSettings
 from tengen.config.trainers import ROLES, TrainerConfig
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.games.core import Game
@@ -100,8 +101,9 @@ class Trainer(BaseTrainer[C]):
             raise OptionError(f"reward: expected returns, because {self.game.name} has no points that could be left")
         self._reward = reward or (finished if config.reward == "finished" else Returns(self.game))
         sample = FusedGame(self.game, _no_rule, _no_rule, self._reward).sample
-        settings = zip(self.game.roles, ROLES, strict=False)
-        self.roles = Roles({name: Role(name, self.game, getattr(config, field), sample) for name, field in settings})
+        self.roles = Roles(
+            {name: Role(name, self.game, settings, sample) for name, settings in self._role_settings(config).items()}
+        )
         self._seat(given)
         self._evaluation = RoleEvaluation(self.game, self.roles, config.evaluation)
 
@@ -127,6 +129,16 @@ class Trainer(BaseTrainer[C]):
     def advance(self, steps: int = 1) -> None:
         """Count steps that have been taken."""
         self._step += steps
+
+    def change(self, config: C) -> None:
+        """Go on with other settings, as far as they can change while a run goes on."""
+        self.config = config
+        for name, settings in self._role_settings(config).items():
+            if settings is not None:
+                self.roles[name].change(settings)
+
+    def _role_settings(self, config: C) -> dict[str, RoleSettings | None]:
+        return {name: getattr(config, field) for name, field in zip(self.game.roles, ROLES, strict=False)}
 
     def next_key(self) -> Array:
         """A new random key. A resumed training continues the same sequence."""
@@ -324,7 +336,7 @@ class Trainer(BaseTrainer[C]):
         assert role.er_scheduler is not None
         if not self.training:
             return jnp.float32(0), jnp.float32(0)
-        rate = schedules.number(role.er_scheduler, self._step, f"{role.name}_er_scheduler")
+        rate = schedules.number(role.er_scheduler, self._step, f"{role.name}_er_scheduler", share=True)
         return rate, jnp.float32(role.learning.others_er)
 
     def _given(self, options: Mapping[str, Any], *parts: str) -> dict[tuple[Role, str], Any]:

@@ -7,6 +7,7 @@ written for, so a change and its time appear together or not at all. The log com
 process did not add is still in that head, where `read` finds it, and the next writer adds it.
 """
 
+import bisect
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -76,11 +77,24 @@ def over_time(base: Path) -> list[tuple[float, SettingChange]]:
     made = read(base)
     if not made:
         return []
-    lines = [
+    times = sorted(
         (when, line["elapsed"]) for line in metrics.read(base / metrics.NAME).lines if (when := metrics.time_of(line))
-    ]
-    last = lines[-1][1] if lines else 0.0
-    return [(next((elapsed for when, elapsed in lines if when >= change.moment), last), change) for change in made]
+    )
+    return [(elapsed_at(change.moment, times), change) for change in made]
+
+
+def elapsed_at(moment: datetime, times: Sequence[tuple[datetime, float]]) -> float:
+    """The time of a run, in seconds, at a moment. `times` has both for the lines of its metrics, in order.
+
+    A run's time does not go on while it is stopped, so a moment between two lines is never after the second.
+    """
+    if not times:
+        return 0.0
+    index = bisect.bisect_left(times, moment, key=lambda line: line[0])
+    if index == 0:
+        return times[0][1]
+    when, elapsed = times[index - 1]
+    return min(elapsed + (moment - when).total_seconds(), times[index][1]) if index < len(times) else elapsed
 
 
 def head(path: Path) -> list[str]:

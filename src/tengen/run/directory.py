@@ -71,13 +71,13 @@ def change(base: Path, overrides: Sequence[str]) -> dict[SettingChange, schema.R
     with lock.writable(base), _alone(base):
         try:
             config = load_any(base, overrides)
-        except ConfigError:  # what cannot change is refused for that, whatever else is wrong with its new value
+        except ConfigError as error:  # what cannot change is refused for that, whatever else is wrong with it
             rules = {key: rule for key, _, rule, _ in schema.flat(_load(path))}
             named = [each.path for each in read_overrides(overrides)[0] if each.path in rules]
             fixed = [f"{schema.dotted(key)}{_reason(rules[key])}" for key in named if not rules[key].change]
             if fixed:
                 raise ConfigError(fixed) from None
-            raise
+            raise ConfigError([problem.replace("(--set ", "(") for problem in error.problems]) from None
         made = _differences(path, config, by="set")
         if made:
             _rewrite(path, config, made)

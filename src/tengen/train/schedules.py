@@ -101,21 +101,21 @@ class Schedule:
         return schema.from_data(Schedule, data, "schedule", strict=True)
 
 
-def number(schedule: AnySchedule, step: int, what: str) -> Array:
-    """Float32[]: the number at this step. `what` names the schedule in errors about the user's own."""
+def number(schedule: AnySchedule, step: int, what: str, *, share: bool = False) -> Array:
+    """Float32[]: the number at this step, from 0 to 1 if it is a `share`. `what` names a user's own in errors."""
     if isinstance(schedule, Schedule):
         return schedule(step)
     if not callable(schedule):
         raise OptionError(f"{what}: expected a function of the step, got {schema.quote(schedule)}")
-    with importing.told(what):
+    with importing.told(what, schedule):
         found = schedule(step)
     try:
         value = float(found)
     except (TypeError, ValueError):
         value = math.nan
-    if not math.isfinite(value):
-        defined = importing.where(schedule)
-        raise OptionError(f"{what}: expected a finite number at step {step}, got {schema.quote(found)} ({defined})")
+    if not (0 <= value <= 1 if share else math.isfinite(value)):
+        wanted, defined = "number from 0 to 1" if share else "finite number", importing.where(schedule)
+        raise OptionError(f"{what}: expected a {wanted} at step {step}, got {schema.quote(found)} ({defined})")
     return jnp.float32(value)
 
 

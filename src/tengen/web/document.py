@@ -252,8 +252,7 @@ class RunReader:
         times = [(moment, line["elapsed"]) for line in (*progress, *others) if (moment := metrics.time_of(line))]
         times.sort()
         for change in changes.read(self.base):
-            elapsed = next((elapsed for moment, elapsed in times if moment >= change.moment), None)
-            elapsed = elapsed if elapsed is not None else times[-1][1] if times else 0.0
+            elapsed = changes.elapsed_at(change.moment, times)
             found.append({"elapsed": elapsed, "kind": "setting", "text": str(change)})
         elapsed_at = ladder.made_at(table)
         for state, folder in (("accepted", networks.ACCEPTED), ("rejected", networks.REJECTED)):

@@ -160,10 +160,10 @@ def test_ending_instead_of_waiting(base: Path) -> None:
 
 def test_so_many_epochs_of_this_process(base: Path) -> None:
     one = Trainer(base, max_epochs=2)
-    assert one.run().words.startswith("2 epochs are done")
+    assert one.run().words.startswith("2 epochs done")
     one.stop()
     again = Trainer(base, max_epochs=1)
-    assert again.run().words.startswith("1 epochs are done")
+    assert again.run().words.startswith("1 epoch done")
     assert again.trainer.samples == 192
     assert len(epochs(base)) == 3
 

@@ -65,10 +65,10 @@ class RoleSettings:
     """One role that learns."""
 
     net: RoleNetSettings = setting(REQUIRED, "the neural network")
-    optimizer: OptimizerSettings = setting(REQUIRED, "the optimiser", change="start")
-    lr_schedule: NumberSettings = setting(REQUIRED, "factor of the learning rate over time", change="start")
-    er_schedule: NumberSettings = setting(REQUIRED, "exploration rate: share of random actions, 0 to 1", change="start")
-    others_er: float = setting(REQUIRED, "share of random actions of the other role", low=0, high=1, change="start")
+    optimizer: OptimizerSettings = setting(REQUIRED, "the optimiser", change="now")
+    lr_schedule: NumberSettings = setting(REQUIRED, "factor of the learning rate over time", change="now")
+    er_schedule: NumberSettings = setting(REQUIRED, "exploration rate: share of random actions, 0 to 1", change="now")
+    others_er: float = setting(REQUIRED, "share of random actions of the other role", low=0, high=1, change="now")
     games: int = setting(REQUIRED, "games played at once", low=1, high=10**6)
     gamma: float = setting(REQUIRED, "discount per own move", low=0, high=1)
     n_step: int = setting(REQUIRED, "own moves per sample", low=1, high=100)

@@ -33,6 +33,7 @@ from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.session import BatchCutter, TrainingSession, next_rows, read_extras
+from tengen.words import counted
 
 Role = Literal["main", "extra", "trainonly"]
 _READERS = 4  # threads
@@ -142,7 +143,7 @@ class TrainPart(Part):
         """Learn for a second, or end an epoch."""
         with self.session.watching():
             if self._max_epochs is not None and self._state.epoch - self._first_epoch >= self._max_epochs:
-                return self._progress(f"{self._max_epochs:,} epochs are done", ended=True)
+                return self._progress(f"{counted(self._max_epochs, 'epoch')} done", ended=True)
             if self._state.steps >= self.epoch_steps:
                 return self._end_epoch()
             if not self._steps_to_goal:

@@ -175,7 +175,7 @@ function drawPoints(position, options) {
   const heads = Array.from({ length: dimension }, (_, axis) => h("th", { scope: "col", class: position.chosen.includes(axis) ? "picked" : null }, String(axis)));
   const rows = points.map((point) => h("tr", {}, point.map((value, axis) => h("td", { class: position.chosen.includes(axis) ? "picked" : null }, value.toLocaleString("en")))));
   return h("div", { class: "hironaka" }, picture,
-    h("table", {}, h("caption", {}, position.chosen.length ? `The host chose {${position.chosen.join(", ")}}` : "The host chooses coordinates"), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)));
+    h("table", {}, h("caption", {}, position.chosen.length ? `The host chose {${position.chosen.join(", ")}}` : points.length > 1 ? "The host chooses coordinates" : "One point is left"), h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)));
 }
 
 function inWords(position) {
