@@ -5,6 +5,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from tests.helpers.compilations import QUICKLY
 
 
 def in_time(start: Callable[[], Any]) -> Any:
@@ -16,12 +19,18 @@ def in_time(start: Callable[[], Any]) -> Any:
 
 
 class TestCluster:
-    """Ray's own cluster of several nodes on one machine: a head without cores, and nodes with one core each."""
+    """Ray's own cluster of several nodes on one machine: a head without cores, and nodes with one core each.
+
+    Until it is closed, new processes on it and of this one compile quickly.
+    """
 
     __test__ = False
 
     def __init__(self, nodes: int) -> None:
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        # By default, Ray's workers yield to every other process: on a busy machine they would hardly get anywhere.
+        quick = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "XLA_FLAGS": QUICKLY}
+        self._quick = mock.patch.dict(os.environ, quick)
+        self._quick.start()
         from ray.cluster_utils import Cluster
 
         # A node that hangs is declared dead by Ray after a few seconds instead of half a minute.
@@ -73,3 +82,4 @@ class TestCluster:
 
     def close(self) -> None:
         self.cluster.shutdown()
+        self._quick.stop()

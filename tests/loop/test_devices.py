@@ -9,9 +9,9 @@ import jax
 import pytest
 
 from tests.helpers import paths
+from tests.helpers.compilations import QUICKLY
 from tests.helpers.run_audit import audit_learner
 
-QUICK = "--xla_backend_optimization_level=0"  # every device compiles its games
 RUN = """
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ with prepared(Path(sys.argv[1]), "rating.minutes=1000", f"goal.rows={sys.argv[2]
 def run(base: Path, devices: int, rows: int) -> dict[str, list[int]]:
     environment = {
         **os.environ,
-        "XLA_FLAGS": f"{QUICK} --xla_force_host_platform_device_count={devices}",
+        "XLA_FLAGS": f"{QUICKLY} --xla_force_host_platform_device_count={devices}",
         "JAX_PLATFORMS": "cpu",
         "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
         "PYTHONPATH": paths.IMPORTABLE,
