@@ -1,5 +1,6 @@
 """Everything that can be wrong with a cluster is one line, before anything is started."""
 
+import os
 import platform
 import re
 import sys
@@ -98,6 +99,20 @@ def test_ray_that_is_late_on_a_busy_machine_is_started_again(
         with pytest.raises(OptionError, match="The current node timed out during startup$"), connection.joined(address):
             pass
     assert len(asked) == tries
+
+
+@pytest.mark.parametrize(("address", "chosen", "used"), [(None, "", "0"), (None, "7", "7"), ("auto", "", "")])
+def test_self_play_on_this_machine_does_not_yield_to_all_other_processes(
+    address: str | None, chosen: str, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "RAY_worker_niceness"
+    monkeypatch.setenv(name, chosen)
+    if not chosen:
+        monkeypatch.delenv(name)
+    fake = SimpleNamespace(init=lambda address, **options: None, shutdown=lambda: None)
+    monkeypatch.setattr(connection, "library", lambda option: fake)
+    with connection.joined(address):
+        assert os.environ.get(name, "") == used
 
 
 def test_versions_that_differ() -> None:

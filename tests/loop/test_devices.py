@@ -47,7 +47,7 @@ def run(base: Path, devices: int, rows: int) -> dict[str, list[int]]:
 @pytest.mark.slow
 def test_a_run_on_eight_devices_goes_on_with_one_and_with_two(tmp_path: Path) -> None:
     before = [0, 0]
-    for devices, rows in ((8, 200), (1, 400), (2, 600)):
+    for devices, rows in ((8, 100), (1, 200), (2, 300)):
         found = run(tmp_path, devices, rows)
         assert found["BEGINS"] == before
         assert found["DEVICES"] == [devices, 16 // devices]

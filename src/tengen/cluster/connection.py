@@ -191,6 +191,7 @@ def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]
     """
     if address is None:
         own_token()
+        os.environ.setdefault("RAY_worker_niceness", "0")  # or self-play yields to all other processes of the machine
     else:
         check(address)
     ray = library(option)
