@@ -156,7 +156,7 @@ class FakeNodes:
 @pytest.fixture
 def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray checks the names of nodes, and these have none of Ray's."""
-    monkeypatch.setattr(connection.RayCluster, "_on", lambda cluster, node: node)
+    monkeypatch.setattr(connection.CheckedNodes, "_on", lambda cluster, node: node)
     monkeypatch.setattr(connection, "_LOOK", 0.0)
 
 
@@ -180,5 +180,5 @@ def test_a_node_that_dies_while_it_is_asked_does_not_matter() -> None:
 )
 def test_a_node_that_cannot_take_part(answer: Any, message: str) -> None:
     with pytest.raises(TengenError, match=message) as error:
-        connection.RayCluster(FakeNodes(answer, 100), ClusterSettings())
+        connection.CheckedNodes(FakeNodes(answer, 100))
     assert str(error.value).endswith("; repair that node, or take it out of the cluster")
