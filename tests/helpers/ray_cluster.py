@@ -9,6 +9,9 @@ from unittest import mock
 
 from tests.helpers.compilations import QUICKLY
 
+QUICK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "XLA_FLAGS": QUICKLY}
+"""Variables for Ray in tests. By default its workers yield to all other processes, and a busy machine has many."""
+
 
 def in_time(start: Callable[[], Any]) -> Any:
     """What starts a node of Ray, which gives it half a minute: on a busy machine, that may need several attempts."""
@@ -27,9 +30,7 @@ class TestCluster:
     __test__ = False
 
     def __init__(self, nodes: int) -> None:
-        # By default, Ray's workers yield to every other process: on a busy machine they would hardly get anywhere.
-        quick = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "XLA_FLAGS": QUICKLY}
-        self._quick = mock.patch.dict(os.environ, quick)
+        self._quick = mock.patch.dict(os.environ, QUICK)
         self._quick.start()
         from ray.cluster_utils import Cluster
 
