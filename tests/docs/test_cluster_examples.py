@@ -126,7 +126,7 @@ def test_a_job_of_slurm_is_queued_again_when_its_time_is_over_and_then_runs_to_i
     assert before.problems == []
     job = submit(slurm, base, f"goal.rows={before.rows + 300}")
     try:
-        assert job.wait(LONG) == 0, log.read_text()[-3000:]
+        assert job.wait(4 * LONG) == 0, log.read_text()[-3000:]
     finally:
         job.terminate()
     after = audit_learner(base)
