@@ -134,6 +134,7 @@ def measure(args: argparse.Namespace) -> None:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.cores])
     with_ray = bool({"curve", "network", "memory"} & set(parts))
     if with_ray:  # before JAX, which does not like to be forked
+        os.environ.setdefault("RAY_worker_niceness", "0")  # as in a run on this machine
         local = {"address": "local", "include_dashboard": False, "num_cpus": _PROCESSES, "num_gpus": 0}
         library().init(**local, log_to_driver=False, logging_level=logging.ERROR)
     chunk = enlarged(unpack(played(args.chunk)), args.rows)

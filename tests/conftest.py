@@ -15,6 +15,7 @@ import pytest
 
 from tengen.gpu import program
 from tests.helpers import emulator, shapes
+from tests.helpers.compilations import QUICKLY
 
 pytest_plugins = ["tests.helpers.fixtures"]
 
@@ -31,13 +32,6 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
-# The quick tests compile much and run little: this makes the compiler for CPUs three times as quick, and what it
-# compiles slower. The long ones are compiled as they are for users, and with them all others (`make test-all`).
-_QUICK = "--xla_backend_optimization_level=0"
-if jax.__version_info__ < (0, 11):  # later versions end the process if they are given this option
-    _QUICK += " --xla_cpu_use_fusion_emitters=false"
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Run the tests on the CPU, unless `-m gpu` asks for those that need a GPU or `JAX_PLATFORMS` says otherwise.
 
@@ -48,8 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not re.search(r"(?<!not )\bgpu\b", wanted) and "JAX_PLATFORMS" not in os.environ:
         os.environ["JAX_PLATFORMS"] = "cpu"
         jax.config.update("jax_platforms", "cpu")
+    # The long tests are compiled as they are for users, and with them all others (`make test-all`).
     if "not slow" in wanted and os.environ.get("JAX_PLATFORMS") == "cpu":
-        os.environ["XLA_FLAGS"] = f"{_QUICK} {os.environ.get('XLA_FLAGS', '')}"
+        os.environ["XLA_FLAGS"] = f"{QUICKLY} {os.environ.get('XLA_FLAGS', '')}"
         hypothesis.settings.load_profile("quick")
 
 

@@ -1,5 +1,6 @@
 """Everything that can be wrong with a cluster is one line, before anything is started."""
 
+import os
 import platform
 import re
 import sys
@@ -100,6 +101,20 @@ def test_ray_that_is_late_on_a_busy_machine_is_started_again(
     assert len(asked) == tries
 
 
+@pytest.mark.parametrize(("address", "chosen", "used"), [(None, "", "0"), (None, "7", "7"), ("auto", "", "")])
+def test_self_play_on_this_machine_does_not_yield_to_all_other_processes(
+    address: str | None, chosen: str, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "RAY_worker_niceness"
+    monkeypatch.setenv(name, chosen)
+    if not chosen:
+        monkeypatch.delenv(name)
+    fake = SimpleNamespace(init=lambda address, **options: None, shutdown=lambda: None)
+    monkeypatch.setattr(connection, "library", lambda option: fake)
+    with connection.joined(address):
+        assert os.environ.get(name, "") == used
+
+
 def test_versions_that_differ() -> None:
     same = {"Python": platform.python_version(), "Tengen": tengen.__version__}
     assert connection.different("box", same) == ""
@@ -141,7 +156,7 @@ class FakeNodes:
 @pytest.fixture
 def anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray checks the names of nodes, and these have none of Ray's."""
-    monkeypatch.setattr(connection.RayCluster, "_on", lambda cluster, node: node)
+    monkeypatch.setattr(connection.CheckedNodes, "_on", lambda cluster, node: node)
     monkeypatch.setattr(connection, "_LOOK", 0.0)
 
 
@@ -165,5 +180,5 @@ def test_a_node_that_dies_while_it_is_asked_does_not_matter() -> None:
 )
 def test_a_node_that_cannot_take_part(answer: Any, message: str) -> None:
     with pytest.raises(TengenError, match=message) as error:
-        connection.RayCluster(FakeNodes(answer, 100), ClusterSettings())
+        connection.CheckedNodes(FakeNodes(answer, 100))
     assert str(error.value).endswith("; repair that node, or take it out of the cluster")

@@ -17,6 +17,7 @@ import tengen
 from tengen.commands import make_parser
 from tests.helpers import paths
 from tests.helpers.patience import LONG, eventually
+from tests.helpers.ray_cluster import QUICK
 from tests.helpers.run_audit import audit_learner
 from tests.helpers.tiny_runs import settings
 
@@ -91,7 +92,7 @@ def slurm(tmp_path: Path) -> dict[str, str]:
     places = (str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"])
     source = str(Path(tengen.__file__).parents[1])
     more = {"PATH": ":".join(places), "STAND_INS": str(tmp_path), "PYTHONPATH": source, "SLURM_CPUS_PER_TASK": "1"}
-    return {**os.environ, **more, "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **QUICK, **more, "PYTHONUNBUFFERED": "1"}
 
 
 def submit(environment: dict[str, str], base: Path, *overrides: str) -> Any:
@@ -125,7 +126,7 @@ def test_a_job_of_slurm_is_queued_again_when_its_time_is_over_and_then_runs_to_i
     assert before.problems == []
     job = submit(slurm, base, f"goal.rows={before.rows + 300}")
     try:
-        assert job.wait(LONG) == 0, log.read_text()[-3000:]
+        assert job.wait(4 * LONG) == 0, log.read_text()[-3000:]
     finally:
         job.terminate()
     after = audit_learner(base)

@@ -5,6 +5,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+from tests.helpers.compilations import QUICKLY
+
+QUICK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "XLA_FLAGS": QUICKLY}
+"""Variables for Ray in tests. By default its workers yield to all other processes, and a busy machine has many."""
 
 
 def in_time(start: Callable[[], Any]) -> Any:
@@ -16,12 +22,16 @@ def in_time(start: Callable[[], Any]) -> Any:
 
 
 class TestCluster:
-    """Ray's own cluster of several nodes on one machine: a head without cores, and nodes with one core each."""
+    """Ray's own cluster of several nodes on one machine: a head without cores, and nodes with one core each.
+
+    Until it is closed, new processes on it and of this one compile quickly.
+    """
 
     __test__ = False
 
     def __init__(self, nodes: int) -> None:
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        self._quick = mock.patch.dict(os.environ, QUICK)
+        self._quick.start()
         from ray.cluster_utils import Cluster
 
         # A node that hangs is declared dead by Ray after a few seconds instead of half a minute.
@@ -73,3 +83,4 @@ class TestCluster:
 
     def close(self) -> None:
         self.cluster.shutdown()
+        self._quick.stop()

@@ -8,19 +8,23 @@ from pathlib import Path
 import jax
 import pytest
 
+from tengen.run import directory
 from tests.helpers import paths
+from tests.helpers.compilations import QUICKLY
 from tests.helpers.run_audit import audit_learner
+from tests.helpers.tiny_runs import tiny
 
-QUICK = "--xla_backend_optimization_level=0"  # every device compiles its games
 RUN = """
 import sys
 from pathlib import Path
 import jax
-from tests.helpers.tiny_runs import never, prepared
+from tests.helpers.tiny_runs import prepared
 
-with prepared(Path(sys.argv[1]), "rating.minutes=1000", f"goal.rows={sys.argv[2]}") as run:
-    print("BEGINS", run.counts.rows, run.trainer.step)
-    run.run(never)
+rows = int(sys.argv[2])
+with prepared(Path(sys.argv[1]), "rating.minutes=1000") as run:
+    before = run.trainer.step
+    print("BEGINS", run.counts.rows, before)
+    run.run(lambda: run.counts.rows >= rows and run.trainer.step > before)
     playing = {lane.device for lane in run.components.lanes.lanes}
     print("DEVICES", len(playing), *run.trainer.learner.split.shard_shape((run.config.train.batch,)))
     holding = {len(leaf.sharding.device_set) for leaf in jax.tree.leaves(run.trainer.state)}
@@ -32,7 +36,7 @@ with prepared(Path(sys.argv[1]), "rating.minutes=1000", f"goal.rows={sys.argv[2]
 def run(base: Path, devices: int, rows: int) -> dict[str, list[int]]:
     environment = {
         **os.environ,
-        "XLA_FLAGS": f"{QUICK} --xla_force_host_platform_device_count={devices}",
+        "XLA_FLAGS": f"{QUICKLY} --xla_force_host_platform_device_count={devices}",
         "JAX_PLATFORMS": "cpu",
         "JAX_COMPILATION_CACHE_DIR": str(jax.config.jax_compilation_cache_dir),
         "PYTHONPATH": paths.IMPORTABLE,
@@ -46,8 +50,9 @@ def run(base: Path, devices: int, rows: int) -> dict[str, list[int]]:
 
 @pytest.mark.slow
 def test_a_run_on_eight_devices_goes_on_with_one_and_with_two(tmp_path: Path) -> None:
+    directory.write(tiny("rating.minutes=1000"), tmp_path, ())
     before = [0, 0]
-    for devices, rows in ((8, 200), (1, 400), (2, 600)):
+    for devices, rows in ((8, 100), (1, 200), (2, 300)):
         found = run(tmp_path, devices, rows)
         assert found["BEGINS"] == before
         assert found["DEVICES"] == [devices, 16 // devices]

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from tengen.cluster.connection import joined
+from tengen.cluster.connection import CheckedNodes, joined
+from tengen.cluster.nodes import ClusterNode
 from tengen.errors import OptionError
 from tengen.sweep import ray_executor
 from tengen.sweep.executor import Ended
 from tengen.sweep.ray_executor import RayExecutor, TrialShare, trial_share
 from tengen.sweep.trial import Share, TrialResult, TrialSpec
 
-CPU = {"Alive": True, "Resources": {"CPU": 4.0}}
+CPU = ClusterNode("0a", "box", 4.0, 0.0)
 
 
 class RayLost(Exception):
@@ -41,12 +42,13 @@ class Handle:
 
 
 class FakeRay:
-    """As much of Ray as the executor uses."""
+    """As much of Ray, and of its checked nodes, as the executor uses."""
 
     exceptions = type("Exceptions", (), {"RayError": RayLost})
 
     def __init__(self, *nodes: Any) -> None:
         self.found, self.handles, self.options, self.full = list(nodes or (CPU,)), [], {}, False
+        self.ray, self.selector = self, {}
 
     def remote(self, **options: Any) -> Callable[[type], Any]:
         self.options = options
@@ -65,6 +67,9 @@ class FakeRay:
 
     def nodes(self) -> list[Any]:
         return self.found
+
+    def where(self) -> dict[str, Any]:
+        return self.selector
 
     def wait(self, futures: list[Any], num_returns: int = 1, timeout: float = 0) -> tuple[list[Any], list[Any]]:
         how = "FIRST_COMPLETED" if num_returns < len(futures) else "ALL_COMPLETED"
@@ -105,11 +110,13 @@ def test_a_trial_in_the_folder_of_the_sweep(tmp_path: Path, monkeypatch: pytest.
     ray = FakeRay()
     executor = RayExecutor(ray, tmp_path, TrialShare(1.0, 0.25), most=2)
     wanted = spec(tmp_path)
+    ray.selector = {"label_selector": "not on that node"}
     executor.submit(wanted)
     assert executor.free == 1
     assert ended(executor) == [(wanted, TrialResult("done", {"x": 1.0}))]
     assert seen == [(wanted, Share(environment={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.225", "TENGEN_CORES": "1"}))]
     assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.handles[0].killed) == (1.0, 0.25, True)
+    assert ray.options["label_selector"] == "not on that node", "with other versions"
     assert ray.options["max_restarts"] == ray.options["max_task_retries"] == 3
     assert executor.free == 2
     assert executor.collect(0.0) == []
@@ -191,14 +198,14 @@ def test_stopping_reaches_those_that_run_and_kills_those_that_wait(
 
 
 def test_room_and_shares() -> None:
-    gpus = {"Alive": True, "Resources": {"CPU": 8.0, "GPU": 2.0}}
-    gone = {"Alive": False, "Resources": {"CPU": 100.0, "GPU": 100.0}}
-    assert TrialShare(1, 0.25).room([gpus["Resources"], CPU["Resources"]]) == 8
-    assert TrialShare(2, 0).room([gpus["Resources"], CPU["Resources"]]) == 6
-    assert trial_share(FakeRay(gpus, gone), None, None) == TrialShare(1, 1)
-    assert trial_share(FakeRay(CPU), None, None) == TrialShare(2, 0)
-    assert trial_share(FakeRay(gpus), None, 0.1) == TrialShare(1, 0.1)
-    assert trial_share(FakeRay(gpus), 4, None) == TrialShare(4, 1)
+    gpus, head = ClusterNode("0b", "big", 8.0, 2.0), ClusterNode("0c", "head", 0.0, 0.0)
+    assert TrialShare(1, 0.25).room([gpus, CPU]) == 8
+    assert TrialShare(2, 0).room([gpus, CPU]) == 6
+    assert trial_share([gpus], None, None) == TrialShare(1, 1)
+    assert trial_share([head, CPU], None, None) == TrialShare(2, 0)
+    assert trial_share([head], None, None) == TrialShare(1, 0)
+    assert trial_share([gpus], None, 0.1) == TrialShare(1, 0.1)
+    assert trial_share([gpus], 4, None) == TrialShare(4, 1)
     assert TrialShare(4, 0).environment({}) == {
         "CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", "TENGEN_CORES": "4"
     }  # fmt: skip
@@ -208,10 +215,10 @@ def test_room_and_shares() -> None:
     assert crowded.free == 0, "its node had more room when these began"
     for cores, share, words in ((1, 1.5, "--trial-gpus: expected a whole"), (0, 0, "--trial-cores: expected more")):
         with pytest.raises(OptionError, match=words):
-            trial_share(FakeRay(gpus), cores, share)
-    with pytest.raises(OptionError, match="no node of the cluster has 1 cores and 1 GPUs for a trial"):
-        RayExecutor(FakeRay(CPU, gone), Path(), TrialShare(1, 1))
-    assert RayExecutor(FakeRay(CPU, gone), Path(), TrialShare(1, 0)).free == 4
+            trial_share([gpus], cores, share)
+    with pytest.raises(OptionError, match="no node of the cluster has 1 core and 1 GPU for a trial"):
+        RayExecutor(FakeRay(CPU), Path(), TrialShare(1, 1))
+    assert RayExecutor(FakeRay(CPU), Path(), TrialShare(1, 0)).free == 4
 
 
 @pytest.mark.slow
@@ -221,7 +228,7 @@ def test_with_ray_itself_a_killed_worker_is_replaced(tmp_path: Path, monkeypatch
 
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path.parent))
     with joined(None) as ray:
-        executor = RayExecutor(ray, tmp_path, TrialShare(1.0, 0.0), most=1)
+        executor = RayExecutor(CheckedNodes(ray), tmp_path, TrialShare(1.0, 0.0), most=1)
         bad = spec(tmp_path)  # a configuration that cannot be read: the trial fails, and says why
         executor.submit(bad)
         reference = next(iter(executor._running))

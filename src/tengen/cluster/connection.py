@@ -41,63 +41,30 @@ def library(option: str = "--mode cluster") -> Any:
     return ray
 
 
-class RayCluster:
-    """The nodes of a cluster that this process is connected to."""
+class CheckedNodes:
+    """The nodes of a cluster that this process is connected to, as far as they have the same versions."""
 
-    def __init__(self, ray: Any, settings: ClusterSettings) -> None:
+    def __init__(self, ray: Any) -> None:
+        """TengenError if one of the nodes cannot take part. Those that come later are left out instead."""
         self.ray, self.own = ray, ray.get_runtime_context().get_node_id()
         self.excluded: dict[str, str] = {}  # nodes that cannot take part, and why
         self.names: dict[str, str] = {}  # of nodes, for people
         self._good = {self.own}
         self._asked: dict[str, Any] = {}
         self._check_all()
-        self.shares: NodeShares = shares(settings, self.nodes(), self.own)
-        self._seat: Any = None
 
     def nodes(self) -> list[ClusterNode]:
         """The living nodes that can take part. New ones are asked first, and appear when they have answered."""
         return [node for node in read_nodes(self.ray.nodes(), self.names) if self._takes_part(node)]
-
-    def living(self) -> set[str]:
-        """Ray's names of the living nodes that can take part."""
-        return {node.id for node in self.nodes()}
-
-    def room(self) -> int:
-        """How many self-play actors the nodes have room for."""
-        return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())
-
-    def idle(self) -> dict[str, str]:
-        """The nodes on which no self-play actor fits, and why; the learner's node is not idle."""
-        found = {node.id: self.shares.lack(node) for node in self.nodes() if node.id != self.own}
-        return {node: why for node, why in found.items() if why}
 
     def exclude(self, node: str, why: str) -> None:
         """Start nothing on a node any more."""
         self._good.discard(node)
         self.excluded[node] = why
 
-    def start(self, actor: type, *arguments: Any) -> Any:
-        """Start a self-play actor where there is room."""
-        options: dict[str, Any] = {"num_cpus": self.shares.cores, "num_gpus": self.shares.gpus, "max_concurrency": 8}
-        if self.excluded:
-            options["label_selector"] = {"ray.io/node-id": f"!in({','.join(self.excluded)})"}
-        return self.ray.remote(**options)(actor).remote(*arguments)
-
-    def take_learner_gpus(self) -> None:
-        """Reserve the learner's GPUs on this node and let JAX, which must not have been used yet, see only those."""
-        use_gpus(self.shares.learner_gpus)
-        if not self.shares.learner_gpus:
-            return
-        here = self._on(self.own)
-        seat = self.ray.remote(num_cpus=0, num_gpus=self.shares.learner_gpus, scheduling_strategy=here)(_LearnerSeat)
-        self._seat = seat.remote()  # holds them for as long as this process lives
-        ready = self._seat.gpus.remote()
-        if not self.ray.wait([ready], timeout=_ANSWER)[0]:
-            raise TengenError(
-                f"the learner's {self.shares.learner_gpus:g} GPUs on this node are used by others; wait until they "
-                "end, or lower cluster.learner_gpus"
-            )
-        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, self.ray.get(ready)))
+    def where(self) -> dict[str, Any]:
+        """Options of Ray for an actor that may run on any of these nodes."""
+        return {"label_selector": {"ray.io/node-id": f"!in({','.join(self.excluded)})"}} if self.excluded else {}
 
     def _on(self, node: str) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -151,6 +118,49 @@ class RayCluster:
         return not problem
 
 
+class RayCluster(CheckedNodes):
+    """A cluster with room for a learner and self-play actors."""
+
+    def __init__(self, ray: Any, settings: ClusterSettings) -> None:
+        super().__init__(ray)
+        self.shares: NodeShares = shares(settings, self.nodes(), self.own)
+        self._seat: Any = None
+
+    def living(self) -> set[str]:
+        """Ray's names of the living nodes that can take part."""
+        return {node.id for node in self.nodes()}
+
+    def room(self) -> int:
+        """How many self-play actors the nodes have room for."""
+        return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())
+
+    def idle(self) -> dict[str, str]:
+        """The nodes on which no self-play actor fits, and why; the learner's node is not idle."""
+        found = {node.id: self.shares.lack(node) for node in self.nodes() if node.id != self.own}
+        return {node: why for node, why in found.items() if why}
+
+    def start(self, actor: type, *arguments: Any) -> Any:
+        """Start a self-play actor where there is room."""
+        options: dict[str, Any] = {"num_cpus": self.shares.cores, "num_gpus": self.shares.gpus, "max_concurrency": 8}
+        return self.ray.remote(**options, **self.where())(actor).remote(*arguments)
+
+    def take_learner_gpus(self) -> None:
+        """Reserve the learner's GPUs on this node and let JAX, which must not have been used yet, see only those."""
+        use_gpus(self.shares.learner_gpus)
+        if not self.shares.learner_gpus:
+            return
+        here = self._on(self.own)
+        seat = self.ray.remote(num_cpus=0, num_gpus=self.shares.learner_gpus, scheduling_strategy=here)(_LearnerSeat)
+        self._seat = seat.remote()  # holds them for as long as this process lives
+        ready = self._seat.gpus.remote()
+        if not self.ray.wait([ready], timeout=_ANSWER)[0]:
+            raise TengenError(
+                f"the learner's {self.shares.learner_gpus:g} GPUs on this node are used by others; wait until they "
+                "end, or lower cluster.learner_gpus"
+            )
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, self.ray.get(ready)))
+
+
 class _LearnerSeat:
     """Holds the learner's GPUs, so that Ray gives them to nobody else."""
 
@@ -191,6 +201,7 @@ def joined(address: str | None, option: str = "--mode cluster") -> Iterator[Any]
     """
     if address is None:
         own_token()
+        os.environ.setdefault("RAY_worker_niceness", "0")  # or self-play yields to all other processes of the machine
     else:
         check(address)
     ray = library(option)

@@ -69,7 +69,12 @@ def make_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in _COMMANDS:
         module: Any = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
-        command = subparsers.add_parser(name, help=module.HELP, description=module.ABOUT, example=module.EXAMPLE)
+        own = getattr(module, "Help", None)  # an action for -h that tells more
+        command = subparsers.add_parser(
+            name, help=module.HELP, description=module.ABOUT, example=module.EXAMPLE, add_help=own is None
+        )
+        if own is not None:
+            command.add_argument("-h", "--help", action=own)
         module.add(command)
         if hasattr(module, "run"):  # the others have commands of their own
             command.set_defaults(run=module.run)

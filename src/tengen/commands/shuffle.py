@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from tengen.commands.part import add_part, drive, look
@@ -15,8 +16,12 @@ that grows ever more slowly with the rows of the run. `tengen shuffle RUN --help
 EXAMPLE = "tengen shuffle go9 --base runs/go9 --dry-run"
 
 
-class _Help(argparse.Action):
+class Help(argparse.Action):
     """The help; after the directory of a run also its window, in numbers."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        about = "show this help, with the window of the run if CONFIG comes before it, and exit"
+        super().__init__(option_strings, dest, nargs=0, help=about)
 
     def __call__(self, parser: argparse.ArgumentParser, args: argparse.Namespace, *_: Any) -> None:
         parser.print_help()
@@ -28,9 +33,6 @@ class _Help(argparse.Action):
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare its arguments."""
-    about = "show this help, with the window of the run if CONFIG comes before it, and exit"
-    parser.conflict_handler = "resolve"  # in place of the parser's own
-    parser.add_argument("-h", "--help", action=_Help, nargs=0, help=about)
     add_part(parser, "make one shuffle, however few rows are new, and end")
     parser.add_argument("--dry-run", action="store_true", help="only say what it would read, write and need")
 

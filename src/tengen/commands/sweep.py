@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
     """Where the trials run."""
-    from tengen.cluster.connection import joined
+    from tengen.cluster.connection import CheckedNodes, joined
     from tengen.cores import cores
     from tengen.jax_setup import check_device_elsewhere
     from tengen.sweep import machine, ray_executor
@@ -122,9 +122,11 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
         yield LocalExecutor(machine.shares(count, devices, there))
         return
     with joined(args.address, "--on ray") as ray:
-        share = ray_executor.trial_share(ray, args.trial_cores, args.trial_gpus)
-        say(f"on Ray: {share.cpus:g} cores and {share.gpus:g} GPUs for each trial")
-        yield ray_executor.RayExecutor(ray, folder, share, args.parallel)
+        cluster = CheckedNodes(ray)
+        share = ray_executor.trial_share(cluster.nodes(), args.trial_cores, args.trial_gpus)
+        executor = ray_executor.RayExecutor(cluster, folder, share, args.parallel)
+        say(f"on Ray: {share} for each trial")
+        yield executor
 
 
 def _where(args: argparse.Namespace) -> str:

@@ -12,13 +12,14 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tengen import files
-from tengen.cluster.connection import last_line
+from tengen.cluster.connection import CheckedNodes, last_line
+from tengen.cluster.nodes import ClusterNode
 from tengen.config.source import RUN_FILE
 from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
@@ -26,6 +27,7 @@ from tengen.files import lease
 from tengen.jax_setup import gpu_share
 from tengen.sweep.executor import Ended
 from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
+from tengen.words import counted
 
 _ANSWER = 5.0  # seconds within which trials must confirm that they stop
 _RETRIES = 3  # times that a trial goes on elsewhere after its worker has died
@@ -40,16 +42,17 @@ class TrialShare:
     cpus: float
     gpus: float
 
+    def __str__(self) -> str:
+        return f"{counted(self.cpus, 'core')} and {counted(self.gpus, 'GPU')}"
+
     def environment(self, present: Mapping[str, str]) -> dict[str, str]:
         """Variables for the process of a trial."""
         return gpu_share(self.gpus, present) | {LIMIT: str(max(int(self.cpus), 1))}
 
-    def room(self, nodes: list[Mapping[str, float]]) -> int:
-        """How many trials fit on nodes with these resources."""
-        wanted = {"CPU": self.cpus, "GPU": self.gpus}
-        return sum(
-            min(int(node.get(name, 0) / share + 1e-6) for name, share in wanted.items() if share) for node in nodes
-        )
+    def room(self, nodes: Iterable[ClusterNode]) -> int:
+        """How many trials fit on nodes."""
+        wanted = [((node.cpus, self.cpus), (node.gpus, self.gpus)) for node in nodes]
+        return sum(min(int(there / share + 1e-6) for there, share in node if share) for node in wanted)
 
 
 class TrialActor:
@@ -83,19 +86,24 @@ class TrialActor:
 class RayExecutor:
     """Runs trials on the cluster that this process is connected to: `most` at once, or as many as fit."""
 
-    def __init__(self, ray: Any, folder: Path, share: TrialShare, most: int | None = None) -> None:
-        self._ray, self._folder, self._share, self._most = ray, folder, share, most
+    def __init__(self, cluster: CheckedNodes, folder: Path, share: TrialShare, most: int | None = None) -> None:
+        self._cluster, self._ray = cluster, cluster.ray
+        self._folder, self._share, self._most = folder, share, most
         self._running: dict[Any, tuple[TrialSpec, Any]] = {}  # by the reference to the result: the trial, its actor
         self._stopping = False
         self._packs = False  # whether nodes were met that do not see the folder
         self._token = secrets.token_hex(8)
-        options = {"num_cpus": share.cpus, "num_gpus": share.gpus, "max_concurrency": 2}
-        self._actor = ray.remote(**options, max_restarts=_RETRIES, max_task_retries=_RETRIES)(TrialActor)
         if most is None and not self._room():
-            raise OptionError(f"no node of the cluster has {share.cpus:g} cores and {share.gpus:g} GPUs for a trial")
+            raise OptionError(f"no node of the cluster has {share} for a trial")
 
     def _room(self) -> int:
-        return self._share.room([node["Resources"] for node in self._ray.nodes() if node["Alive"]])
+        return self._share.room(self._cluster.nodes())
+
+    def _start(self) -> Any:
+        """An actor for one trial."""
+        options = {"num_cpus": self._share.cpus, "num_gpus": self._share.gpus, "max_concurrency": 2}
+        again = {"max_restarts": _RETRIES, "max_task_retries": _RETRIES}
+        return self._ray.remote(**options, **again, **self._cluster.where())(TrialActor).remote()
 
     @property
     def free(self) -> int:
@@ -107,7 +115,7 @@ class RayExecutor:
         packed = b""
         if self._packs:
             packed = pack({RUN_FILE: Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
-        actor = self._actor.remote()
+        actor = self._start()
         found = actor.run.remote(spec, self._share, self._token, packed)
         self._running[found] = spec, actor
 
@@ -183,13 +191,12 @@ def unpack(packed: bytes, folder: Path) -> None:
         archive.extractall(folder, filter="data")
 
 
-def trial_share(ray: Any, cpus: float | None, gpus: float | None) -> TrialShare:
+def trial_share(nodes: Sequence[ClusterNode], cpus: float | None, gpus: float | None) -> TrialShare:
     """What a trial gets: by default a GPU or, on a cluster without any, two cores."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if gpus is None:
-        gpus = 1.0 if any(node.get("GPU") for node in nodes) else 0.0
+        gpus = 1.0 if any(node.gpus for node in nodes) else 0.0
     if cpus is None:
-        cpus = 1.0 if gpus else min(2.0, max(node.get("CPU", 1.0) for node in nodes))
+        cpus = 1.0 if gpus else min(2.0, max((node.cpus for node in nodes), default=1.0)) or 1.0
     for name, value in (("--trial-cores", cpus), ("--trial-gpus", gpus)):
         if not (0 <= value <= 1024) or (value > 1 and value != int(value)):
             raise OptionError(f"{name}: expected a whole number, or a share below 1, got {value:g}")
