@@ -162,6 +162,26 @@ def test_the_time_runs_from_the_arrival_of_go(slow: tuple[Program, Slow]) -> Non
         assert board.asked[-1] == pytest.approx((9, seconds))
 
 
+def test_the_clock_runs_while_the_lines_before_are_answered() -> None:
+    ready = threading.Event()
+
+    class Waiting(Slow):
+        def set(self, fen: str | None, moves: tuple[str, ...]) -> str | None:
+            assert ready.wait(LONG)
+            return super().set(fen, moves)
+
+    board = Waiting()
+
+    def lines() -> Iterator[bytes]:
+        yield b"position startpos moves e2e4\n"
+        yield b"go nodes 9 movetime 1100\n"
+        board.now += 0.4  # `go` has arrived
+        ready.set()
+
+    UciSession([], lambda: board, PlaySettings(), lines(), lambda text: None, lambda: board.now).run()  # pyright: ignore
+    assert board.asked[-1] == pytest.approx((9, 0.6))
+
+
 def test_moves_that_were_late_leave_a_margin(slow: tuple[Program, Slow]) -> None:
     program, board = slow
     board.lagging = 0.3

@@ -45,7 +45,7 @@ class UciSession:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._about, self._make, self._settings = about, make, play
-        self._lines = InputLines(source)
+        self._lines = InputLines(source, clock)
         self._write, self._lock = write, threading.Lock()
         self._made: UciPosition | None = None
         self._options = UciOptions()
@@ -93,13 +93,13 @@ class UciSession:
                     if (problem := self._board.set(*protocol.parse_position(command.words))) is not None:
                         self._say(f"info string {_one_line(problem)}")
                 case "go":
-                    self._began = self._clock()
+                    self._began = self._lines.arrived
                     self._halt()
                     self._go(protocol.parse_go(command.words))
                 case "stop":
                     self._halt()
                 case "ponderhit":
-                    self._began = self._clock()
+                    self._began = self._lines.arrived
                     self._hit.set()
         except (ValueError, TengenError) as error:
             self._say(f"info string {_one_line(str(error))}")
