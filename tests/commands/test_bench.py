@@ -26,6 +26,13 @@ def test_a_configured_game_leaves_its_results_in_the_run_directory(
     assert "tic_tac_toe" in capsys.readouterr().out
 
 
+def test_processor_time_is_another_clock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "results.json"
+    assert main(["bench", "games", "tic_tac_toe", "--no-pgx", "--cpu-time", "--json", str(out), *QUICK]) == 0
+    assert json.loads(out.read_text())["clock"] == "processor time"
+    assert capsys.readouterr().out.splitlines()[0].endswith("processor time")
+
+
 def test_pgx_is_measured_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pgx", reason="the comparison needs pgx")
     out = tmp_path / "new folder" / "results.json"

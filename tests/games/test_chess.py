@@ -209,6 +209,20 @@ def test_ends(chess: Chess, fen: str, moves: str, end: int) -> None:
     assert np.asarray(chess.returns(state)).tolist() == [white, -white]
 
 
+@pytest.mark.parametrize(
+    ("fen", "white"),
+    [
+        (START, 0.0),
+        (START.replace("Q", "1", 1), -0.9),
+        (START.replace("Q", "1", 1).replace(" w ", " b "), -0.9),
+        ("4k3/8/8/8/8/8/PPP5/RNBQK3 w - - 0 1", 1.0),
+        ("4k3/8/8/8/8/8/8/RN2K3 b - - 0 1", 0.8),
+    ],
+)
+def test_running_games_are_estimated_by_material(chess: Chess, fen: str, white: float) -> None:
+    assert np.asarray(chess.estimate(at(chess, fen))).tolist() == pytest.approx([white, -white])
+
+
 def test_resumed_games_go_on(chess: Chess) -> None:
     drawn = after(chess, at(chess, START), "Nf3 Nf6 Ng1 Ng8 " * 2)
     assert chess.moment(chess.resumed(drawn)).legal.sum() == 20

@@ -207,6 +207,19 @@ def test_games_that_are_done_have_no_result() -> None:
     assert (np.asarray(run(states, legal, jnp.array([True, True]))) == 0).all()
 
 
+def test_random_games_that_are_cut_off_are_estimated() -> None:
+    game = copy(make("tic_tac_toe"))  # which other tests use too
+    game.playout_moves = 2
+    game.estimate = lambda state: jnp.array([0.25, -0.25])  # type: ignore[method-assign]
+    states = stacked([after(game, []), after(game, [0, 3, 1, 4, 8, 7]), after(game, [0, 3, 1, 4, 2])])
+    legal = jnp.asarray(jax.vmap(game.legal_actions)(states))
+    run = jit(lambda key: play_out(game, key, states, legal, jnp.array([False, False, True])))
+    results = np.stack([run(key) for key in jax.random.split(jax.random.key(0), 40)])[..., 0]
+    assert set(results[:, 0]) == {0.25}
+    assert set(results[:, 1]) == {0.25, 1.0, -1.0}  # both could win within two moves
+    assert set(results[:, 2]) == {0.0}
+
+
 def test_networks_with_different_observations_meet_in_one_game(tmp_path: Path) -> None:
     """One of them sees KataGo's planes; both choose what they would choose in the game that they were trained on."""
     options = {"size": 5, "komi": 0.5}

@@ -126,3 +126,16 @@ def test_what_cannot_grow_is_refused_with_the_reason(tmp_path: Path) -> None:
     other = games.make("othello")
     with pytest.raises(OptionError, match="a network for go cannot be the start of one for othello"):
         growing.start_from(tmp_path, nets.build(nets.spec("b2c8"), other, nnx.Rngs(0)), other)
+
+
+@pytest.mark.parametrize("name", ["b2c16-se-lc0", pytest.param("b2c64-lc0enc8", marks=pytest.mark.slow)])
+def test_a_network_of_lc0_goes_on_as_it_is(name: str, tmp_path: Path) -> None:
+    """Its blocks have the names of a tower's, and there is none."""
+    chess = games.make("chess")
+    spec = nets.spec(name, ("moves_left",))
+    old = shaken(spec, chess)
+    saving.save(old, tmp_path, chess)
+    grown, lost = growing.start_from(tmp_path, nets.build(spec, chess, nnx.Rngs(1)), chess)
+    assert lost == ()
+    wanted, found = (saving.named(nnx.state(net)) for net in (old, grown))
+    assert all(np.array_equal(tensor, found[name]) for name, tensor in wanted.items())

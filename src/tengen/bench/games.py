@@ -4,6 +4,7 @@ Both sides run the same loop: choose a legal move by a cheap pseudo-random rule,
 and observation, so that all three must really be computed at every step.
 """
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from jax import Array
 
 from tengen import games
 from tengen.bench.figures import RATIO, Figure
-from tengen.bench.timing import in_turn
+from tengen.bench.timing import Clock, in_turn
 from tengen.jax_setup import explaining_memory
 
 
@@ -76,7 +77,13 @@ def suite(batch: int | None) -> list[BenchCase]:
 
 
 def measure(
-    cases: list[BenchCase], steps: int, after: int, repeats: int, with_pgx: bool, seed: int
+    cases: list[BenchCase],
+    steps: int,
+    after: int,
+    repeats: int,
+    with_pgx: bool,
+    seed: int,
+    now: Clock = time.perf_counter,
 ) -> Iterator[BenchResult]:
     """One result per case, as soon as it is there; `after` moves are played before the steps that count."""
     for case in cases:
@@ -87,7 +94,7 @@ def measure(
         if with_pgx and (pgx_game := _pgx_counterpart(case.game, case.options)):
             functions["pgx"] = _pgx(pgx_game, keys, steps, after)
         with explaining_memory("--batch"):
-            found = in_turn(functions, repeats)
+            found = in_turn(functions, repeats, now)
         ours, theirs = found["ours"], found.get("pgx")
         yield BenchResult(
             case.label,

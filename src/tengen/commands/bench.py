@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,11 @@ def add(parser: Any) -> None:
     )
     games.add_argument(
         "--after", metavar="N", type=whole(0, _MOST), default=0, help="moves played before measuring (%(default)s)"
+    )
+    games.add_argument(
+        "--cpu-time",
+        action="store_true",
+        help="on a CPU: processor time of all threads instead of the clock's, for a machine that others use too",
     )
     games.add_argument("--no-pgx", action="store_true", help="do not measure pgx")
     games.add_argument("--json", metavar="FILE", type=Path, help="also write the results there")
@@ -129,11 +135,15 @@ def run_games(args: argparse.Namespace) -> int:
 
     from tengen.bench import games as bench
 
+    if args.cpu_time and jax.default_backend() != "cpu":
+        raise TengenError("bench games: --cpu-time is for a CPU; here the device does the work")
     cases, seed = _cases(args)
     steps = args.steps or (30 if jax.default_backend() == "cpu" else 100)
     with_pgx = not args.no_pgx and bench.pgx_is_installed()
+    unit = ", processor time" if args.cpu_time else ""
     print(
-        f"step + legal mask + observation of a batch of games on {jax.devices()[0].device_kind} (JAX {jax.__version__})"
+        f"step + legal mask + observation of a batch of games on {jax.devices()[0].device_kind} "
+        f"(JAX {jax.__version__}){unit}"
     )
     if not args.no_pgx and not with_pgx:
         print("pgx is not installed, so there is nothing to compare with: pip install 'tengen-zero[pgx]'")
@@ -142,13 +152,16 @@ def run_games(args: argparse.Namespace) -> int:
         flush=True,
     )
     results = []
-    for result in _with_progress(bench.measure(cases, steps, args.after, args.repeats, with_pgx, seed), cases):
+    clock = time.process_time if args.cpu_time else time.perf_counter
+    measured = bench.measure(cases, steps, args.after, args.repeats, with_pgx, seed, clock)
+    for result in _with_progress(measured, cases):
         results.append(result.as_dict())
         print(_row(result), flush=True)
     for path in filter(None, (args.json, args.base and args.base / "logs" / "bench-games.json")):
         _write(
             path,
-            {"steps": steps, "after": args.after, "repeats": args.repeats, "jax": jax.__version__, "results": results},
+            {"steps": steps, "after": args.after, "repeats": args.repeats, "jax": jax.__version__, "results": results}
+            | ({"clock": "processor time"} if args.cpu_time else {}),
         )
     return 0
 

@@ -118,7 +118,8 @@ class Console:
         try:
             action = self._engine.game.parse_action(self._engine.state, text)
         except ValueError as error:
-            self._write(f"{str(error).partition(': ')[2] or error}. Legal are {self._examples()}")
+            problem = (str(error).partition(": ")[2] or str(error)).partition("; legal are ")[0]  # as chess says
+            self._write(f"{problem}. Legal are {self._examples()}")
             return
         self._engine.play(action)
         self._values.append(None)

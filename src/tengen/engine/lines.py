@@ -3,16 +3,19 @@
 import queue
 import sys
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
 
 class InputLines:
     """Reads lines in a thread, so that a search can notice the next command."""
 
-    def __init__(self, source: Iterable[bytes]) -> None:
+    def __init__(self, source: Iterable[bytes], clock: Callable[[], float] = time.perf_counter) -> None:
         self.waiting = threading.Event()  # a line, or the end, has come and has not been taken yet
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.arrived = 0.0  # when the line came that was taken last
+        self._clock = clock
+        self._lines: queue.SimpleQueue[tuple[float, str | None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         # A thread that hangs in a read must not keep the process alive.
         self._thread = threading.Thread(target=self._read, args=(source,), daemon=True)
@@ -29,12 +32,12 @@ class InputLines:
 
     def _put(self, line: str | None) -> None:
         with self._lock:
-            self._lines.put(line)
+            self._lines.put((self._clock(), line))
             self.waiting.set()
 
     def next(self) -> str | None:
         """Wait for the next line; None at the end."""
-        line = self._lines.get()
+        self.arrived, line = self._lines.get()
         with self._lock:
             if self._lines.empty():
                 self.waiting.clear()

@@ -31,6 +31,7 @@ from tengen.games.chess_position import (
     decode,
     flip,
     flipped,
+    material,
     moved,
     observe,
     pack,
@@ -70,6 +71,7 @@ class Chess(Game[ChessState]):
     Options: ClassVar[type] = ChessOptions
     size: ClassVar[int] = 8
     most_legal_moves = 256  # 218 in the positions that games can reach
+    playout_moves = 20  # a whole random game has hundreds of moves, and nine of ten are drawn
 
     def __init__(self, options: Any) -> None:
         self.options = options
@@ -229,6 +231,11 @@ class Chess(Game[ChessState]):
     def returns(self, state: ChessState) -> Float32[Array, "2"]:
         white = jnp.where(state.end == CHECKMATE, 2.0 * self.to_play(state) - 1, 0)
         return jnp.stack([white, -white]).astype(jnp.float32)
+
+    def estimate(self, state: ChessState) -> Float32[Array, "2"]:
+        mine = material(unpack(state.board, self.size))
+        white = jnp.where(self.to_play(state) == 0, mine, -mine)
+        return jnp.stack([white, -white])
 
     # What a network sees
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int8, Int16, Int32, UInt8, UInt32
+from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32, UInt8, UInt32
 
 from tengen.games import chess_lc0
 from tengen.games.chess_board import BISHOP, KING, KNIGHT, PAWN, PROMOTIONS, QUEEN, ROOK, THEIRS, ChessGeometry
@@ -130,6 +130,16 @@ def too_little(codes: Array, size: int) -> Bool[Array, ""]:
     bishops = kind == BISHOP
     one_colour = ~(bishops & dark).any() | ~(bishops & ~dark).any()
     return ~others & ((minor.sum() <= 1) | (~(kind == KNIGHT).any() & one_colour))
+
+
+_POINTS = np.array([0, 1, 3, 3, 5, 9, 0, 0], np.float32)  # of a piece by its kind
+_CERTAIN = 10.0  # points ahead that count as a win
+
+
+def material(codes: Array) -> Float32[Array, ""]:
+    """How far the mover is ahead in pieces, from -1 to 1."""
+    points = jnp.asarray(_POINTS)[codes & 7]
+    return jnp.clip(jnp.where(codes >= THEIRS, -points, points).sum() / _CERTAIN, -1, 1)
 
 
 _PIECES = np.array([*range(1, 7), *range(1 + THEIRS, 7 + THEIRS), 255], np.uint8)  # of a position's planes

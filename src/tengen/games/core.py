@@ -87,6 +87,7 @@ class Game(abc.ABC, Generic[State]):
     num_actions: int
     most_legal_moves: int | None = None  # in a position, if far fewer than there are actions: search is faster then
     max_moves: int  # no game lasts longer
+    playout_moves: int | None = None  # random games of `mcts:N` are cut off and estimated after so many moves
     planes_shape: tuple[int, int, int]  # height, width, planes
     num_scalars: int
     extra_targets: tuple[Target, ...] = ()  # what `final_targets` gives
@@ -159,6 +160,11 @@ class Game(abc.ABC, Generic[State]):
     @abc.abstractmethod
     def returns(self, state: State) -> Float32[Array, "2"]:
         """The result for each player, zero-sum in [-1, 1]; zeros while the game runs."""
+
+    def estimate(self, state: State) -> Float32[Array, "2"]:
+        """A simple guess at the result of a running game, for games with `playout_moves`."""
+        del state
+        return jnp.zeros(2, jnp.float32)
 
     def look(self, state: State) -> PositionInfo:
         """Legal actions, observation, end and result together, for games that can share work between them."""

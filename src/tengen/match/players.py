@@ -63,7 +63,10 @@ def strongest(settings: SearchSettings, simulations: int | None = None) -> Searc
 
 
 def mcts(playouts: int, game: Game) -> Player:
-    """Monte Carlo tree search without a network: equal priors, and one random game from every leaf for its value."""
+    """Monte Carlo tree search without a network: equal priors, and one random game from every leaf for its value.
+
+    A game may cut random games off and estimate their results (`Game.playout_moves`), as chess does.
+    """
     if not 1 <= playouts <= MOST_PLAYOUTS:
         raise OptionError(f"mcts: expected 1 to {MOST_PLAYOUTS} playouts per move, got {playouts}")
     settings = SearchSettings(
@@ -197,13 +200,14 @@ class Perfect:
 def play_out(game: Game, key: Array, states: Any, legal: Array, done: Array) -> Array:
     """Float32[B, 2]: the results of games that random moves finish from `states` [B, ...].
 
-    `legal` (Bool[B, A]) are the moves there. Games that are over or of no interest are `done` (Bool[B]): their results
-    are zeros.
+    A game that still runs after `game.playout_moves` has the result that the game estimates. `legal` (Bool[B, A]) are
+    the moves in `states`. Games that are over or of no interest are `done` (Bool[B]): their results are zeros.
     """
+    longest = game.max_moves if game.playout_moves is None else game.playout_moves
 
     def running(carry: tuple[Any, ...]) -> Array:
         _, _, _, done, _, moves = carry
-        return ~done.all() & (moves < game.max_moves)
+        return ~done.all() & (moves < longest)
 
     def move(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         key, states, legal, done, results, moves = carry
@@ -213,4 +217,7 @@ def play_out(game: Game, key: Array, states: Any, legal: Array, done: Array) -> 
         return key, states, look.legal, done | look.over, results, moves + 1
 
     nothing = jnp.zeros((len(done), 2), jnp.float32)
-    return lax.while_loop(running, move, (key, states, legal, done, nothing, jnp.int32(0)))[4]
+    _, states, _, done, results, _ = lax.while_loop(running, move, (key, states, legal, done, nothing, jnp.int32(0)))
+    if game.playout_moves is None:
+        return results
+    return jnp.where(done[:, None], results, jax.vmap(game.estimate)(states))

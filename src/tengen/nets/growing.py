@@ -160,7 +160,7 @@ def _grown(small: _GrowingNet, large: _GrowingNet) -> tuple[dict[str, np.ndarray
         found |= _new_blocks(large, set(places))
     for name, tensor in small.tensors.items():
         block = re.match(r"blocks\.\d+\.", name)
-        target = renamed[block[0]] + name[block.end() :] if block else name
+        target = renamed.get(block[0], block[0]) + name[block.end() :] if block else name  # only towers grow in depth
         fresh, axes = large.tensors.get(target), (old_axes.get(name), new_axes.get(target))
         if large.net.spec.function is not None and fresh is not None and fresh.shape != tensor.shape:
             fresh = None  # nothing is known about the order of its channels

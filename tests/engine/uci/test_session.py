@@ -35,6 +35,7 @@ class Slow:
         self.position = SimpleNamespace(over=False, player=0)
         self.now = 0.0  # on the clock of the session
         self.preparing = 0.0  # seconds before it thinks
+        self.lagging = 0.0  # seconds that it thinks too long
 
     def set(self, fen: str | None, moves: tuple[str, ...]) -> str | None:
         self.asked.append((fen, moves))
@@ -50,6 +51,7 @@ class Slow:
         self, visits: Any = None, seconds: Any = None, stop: Any = None, each: Any = None, every: Any = None
     ) -> SearchReport:
         self.asked.append((visits, seconds))
+        self.now += seconds + self.lagging if seconds is not None else 0.0
         thought = SearchReport(0, 2, 0.0, 0.1, 2, [Candidate(5, 1, 0.0, 0.5, (5, 6))], 2)
         if visits == 13:
             raise RuntimeError("thirteen")
@@ -158,6 +160,38 @@ def test_the_time_runs_from_the_arrival_of_go(slow: tuple[Program, Slow]) -> Non
         program.send(line)
         program.until("bestmove")
         assert board.asked[-1] == pytest.approx((9, seconds))
+
+
+def test_the_clock_runs_while_the_lines_before_are_answered() -> None:
+    ready = threading.Event()
+
+    class Waiting(Slow):
+        def set(self, fen: str | None, moves: tuple[str, ...]) -> str | None:
+            assert ready.wait(LONG)
+            return super().set(fen, moves)
+
+    board = Waiting()
+
+    def lines() -> Iterator[bytes]:
+        yield b"position startpos moves e2e4\n"
+        yield b"go nodes 9 movetime 1100\n"
+        board.now += 0.4  # `go` has arrived
+        ready.set()
+
+    UciSession([], lambda: board, PlaySettings(), lines(), lambda text: None, lambda: board.now).run()  # pyright: ignore
+    assert board.asked[-1] == pytest.approx((9, 0.6))
+
+
+def test_moves_that_were_late_leave_a_margin(slow: tuple[Program, Slow]) -> None:
+    program, board = slow
+    board.lagging = 0.3
+    program.send("go nodes 9 movetime 1100")
+    program.until("bestmove")
+    board.lagging = 0.0
+    for planned in (0.7, 0.73):  # the next moves are on time, and the margin shrinks
+        program.send("go nodes 9 movetime 1100")
+        program.until("bestmove")
+        assert board.asked[-1] == pytest.approx((9, planned))
 
 
 def test_the_time_of_pondering_is_the_opponents(slow: tuple[Program, Slow]) -> None:

@@ -1,5 +1,7 @@
 """The position that a chess program has told of, and the engine that thinks about it."""
 
+from itertools import takewhile
+
 import numpy as np
 
 from tengen.engine.engine import Engine
@@ -24,22 +26,27 @@ class UciPosition:
         self.chess960 = False  # whether castling is named as the king taking its rook
         self._start: str | None = None  # FEN
         self._moves: tuple[str, ...] = ()
+        self._lengths = [1]  # of the engine's list of positions, after each number of these moves
 
     def set(self, fen: str | None, moves: tuple[str, ...]) -> str | None:
         """Go to a position; what is wrong with it, in words. A wrong move ends the list, a wrong FEN does nothing."""
-        known = len(self._moves)
-        if fen != self._start or moves[:known] != self._moves:
+        if fen != self._start:
             try:
                 state = None if fen is None else self._from_fen(fen)
             except ValueError as error:
                 return str(error)
             self.engine.reset(state)
-            self._start, self._moves, known = fen, (), 0
+            self._start, self._moves, self._lengths = fen, (), [1]
+        known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._moves, moves, strict=False)))
+        if known < len(self._moves):  # another move than the one that was pondered on, or moves taken back
+            self._moves, self._lengths = self._moves[:known], self._lengths[: known + 1]
+            self.engine.rewind(self._lengths[known])
         for move in moves[known:]:
             problem = self._play(move)
             if problem is not None:
                 return problem
             self._moves = (*self._moves, move)
+            self._lengths.append(len(self.engine.position.steps))
         return None
 
     def warm_up(self) -> None:

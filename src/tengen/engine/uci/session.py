@@ -13,6 +13,7 @@ from tengen.engine.engine import Engine
 from tengen.engine.lines import InputLines, standard_input, write_out
 from tengen.engine.search_report import Candidate, SearchReport
 from tengen.engine.uci import protocol
+from tengen.engine.uci.lag import Lag
 from tengen.engine.uci.position import UciPosition
 from tengen.engine.uci.protocol import UciCommand, UciGo, UciOptions
 from tengen.errors import TengenError
@@ -44,7 +45,7 @@ class UciSession:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._about, self._make, self._settings = about, make, play
-        self._lines = InputLines(source)
+        self._lines = InputLines(source, clock)
         self._write, self._lock = write, threading.Lock()
         self._made: UciPosition | None = None
         self._options = UciOptions()
@@ -52,6 +53,7 @@ class UciSession:
         self._thinking: threading.Thread | None = None
         self._bounded = True  # whether the present search ends by itself
         self._clock, self._began = clock, 0.0  # when our clock in the game began to run
+        self._lag = Lag()
 
     def run(self) -> None:
         """Answer until there is nothing more to answer."""
@@ -82,6 +84,7 @@ class UciSession:
                     self._halt()
                     self._board.set(None, ())
                     self._board.engine.reset()
+                    self._lag.new_game()
                 case "setoption":
                     self._halt()
                     self._options = self._options.changed(*protocol.parse_option(command.words))
@@ -90,13 +93,13 @@ class UciSession:
                     if (problem := self._board.set(*protocol.parse_position(command.words))) is not None:
                         self._say(f"info string {_one_line(problem)}")
                 case "go":
-                    self._began = self._clock()
+                    self._began = self._lines.arrived
                     self._halt()
                     self._go(protocol.parse_go(command.words))
                 case "stop":
                     self._halt()
                 case "ponderhit":
-                    self._began = self._clock()
+                    self._began = self._lines.arrived
                     self._hit.set()
         except (ValueError, TengenError) as error:
             self._say(f"info string {_one_line(str(error))}")
@@ -148,7 +151,9 @@ class UciSession:
         if engine.position.over:  # mate, stalemate, or nothing left to mate with
             return _any_move(board)
         draw = engine.look().draw if self._options.show_wdl else 0.0
-        visits, seconds = self._limits(go, engine.position.player)
+        player = engine.position.player
+        self._lag.clock_says(player, go.clock[player])
+        visits, planned = self._limits(go, player)
 
         def each(report: SearchReport) -> None:
             self._say(*info_lines(report, self._chosen(board, go, report), draw, self._options, names))
@@ -159,9 +164,11 @@ class UciSession:
         if go.ponder:
             engine.think(visits=_FOR_EVER, stop=_Either(self._stop, self._hit), each=each, every=_EVERY)  # pyright: ignore
         if not (go.ponder and self._stop.is_set()):
-            if seconds is not None:
-                seconds = max(seconds - (self._clock() - self._began), 0.0)
+            seconds = None if planned is None else max(planned - (self._clock() - self._began), 0.0)
             report = engine.think(visits=visits, seconds=seconds, stop=self._stop, each=each, every=_EVERY)
+            if planned is not None:
+                took = self._clock() - self._began
+                self._lag.moved(player, planned, took, go.clock[player], go.increment[player])
         else:
             report = engine.think(visits=1)
         each(report)
@@ -175,7 +182,7 @@ class UciSession:
         """(visits, seconds) for the engine."""
         if go.infinite:
             return _FOR_EVER, None
-        seconds = go.limit(player, self._options.overhead / 1000)
+        seconds = go.limit(player, self._lag.margin(self._options.overhead / 1000))
         if go.nodes is not None or seconds is not None:
             return go.nodes, seconds
         return self._settings.visits, self._settings.seconds  # neither: what the engine does by itself
