@@ -16,6 +16,7 @@ from tengen.sweep.plan import PlannedTrial
 from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult
+from tengen.words import counted
 
 _BEAT = 0.5  # seconds between two checks whether to stop
 Stop = Callable[[], bool]
@@ -161,7 +162,7 @@ class Driver:
             noun = "generation" if plan.strategy == "population" else "round"
             copies = [f"{job.trial} from {job.source}" for job in jobs if job.source is not None]
             copied = f"; copied: {', '.join(copies)}" if copies else ""
-            self._say(f"{noun} {len(self.rounds)}: {len(jobs)} trials{self._budget(jobs[0])}{copied}")
+            self._say(f"{noun} {len(self.rounds)}: {counted(len(jobs), 'trial')}{self._budget(jobs[0])}{copied}")
 
     def _budget(self, job: Job) -> str:
         return "" if self.planned.plan.unit is None else f", up to {job.budget:,.6g} {self.planned.plan.unit}"
