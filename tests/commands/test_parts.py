@@ -187,7 +187,7 @@ def test_options_that_make_no_sense(base: Path, tengen: Command, arguments: list
 def test_help(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([part, "--help"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "Ends with Ctrl-C." in out
+    assert "with Ctrl-C." in out
     assert "--once" in out
 
 

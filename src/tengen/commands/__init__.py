@@ -69,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name in _COMMANDS:
         module: Any = importlib.import_module(f"{__name__}.{_MODULES.get(name, name)}")
-        own = getattr(module, "Help", None)  # an action for -h that tells more
+        own = getattr(module, "HELP_ACTION", None)  # an action for -h that tells more
         command = subparsers.add_parser(
             name, help=module.HELP, description=module.ABOUT, example=module.EXAMPLE, add_help=own is None
         )

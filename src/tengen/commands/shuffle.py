@@ -16,7 +16,7 @@ that grows ever more slowly with the rows of the run. `tengen shuffle RUN --help
 EXAMPLE = "tengen shuffle go9 --base runs/go9 --dry-run"
 
 
-class Help(argparse.Action):
+class WindowHelp(argparse.Action):
     """The help; after the directory of a run also its window, in numbers."""
 
     def __init__(self, option_strings: Sequence[str], dest: str) -> None:
@@ -29,6 +29,9 @@ class Help(argparse.Action):
             with contextlib.suppress(TengenError):
                 print(f"\n{_build(*look(args)).explain()}")
         parser.exit()
+
+
+HELP_ACTION = WindowHelp
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,7 @@ class Silent(StatusClient):
     """Nobody: tests say what is heard."""
 
     def __init__(self) -> None:
-        super().__init__("nobody")
+        super().__init__("the daemon")
         self.sent: list[Any] = []
 
     async def start(self) -> None:
