@@ -520,7 +520,7 @@ def own_memory() -> int:
 
 def of_threads() -> dict[str, float]:
     """Processor seconds of the threads of this process in which there is Python of the run."""
-    names = {"MainThread": "learner", "tengen-writer": "writer", "fleet": "fleet", "unpacking_0": "unpacker"}
+    names = {"MainThread": "learner", "tengen-writer_0": "writer", "fleet": "fleet", "unpacking_0": "unpacker"}
     found = dict.fromkeys(names.values(), 0.0)
     for thread in threading.enumerate():
         if thread.name in names:
