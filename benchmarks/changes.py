@@ -56,7 +56,7 @@ from tengen.monitor.display import open_display
 from tengen.monitor.run_view import RunView
 from tengen.nets import saving
 from tengen.run import networks
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.part import Stop
 
 BASE = "base"  # the configuration without a change

@@ -14,7 +14,7 @@ from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
 from tengen.match.results import MatchResult
 from tengen.nets.specs import FILE_NAME
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.networks import UNTRAINED
 from tests.helpers.fake_ray import FakeCluster, FakeRay
 from tests.helpers.tiny_runs import tiny

@@ -9,7 +9,7 @@ import sgfmill.sgf
 from tengen.analysis import review_text
 from tengen.commands import main
 from tengen.data.records.records import load_records
-from tengen.run.stopping import Stopping
+from tengen.run.signals import Stopping
 from tests.helpers.networks import untrained
 from tests.helpers.patience import eventually
 
@@ -66,7 +66,7 @@ def test_what_was_reviewed_before_ctrl_c_is_written(net: str, game: Path, monkey
         return told(each, total)
 
     monkeypatch.setattr(review_text, "progress", interrupting)
-    monkeypatch.setattr("tengen.run.stopping.Stopping", Known)
+    monkeypatch.setattr("tengen.run.signals.Stopping", Known)
     out = game.with_name("half.txt")
     assert main(["review", net, str(game), "--visits", "300", "--out", str(out)]) == 130
     said = capsys.readouterr()

@@ -17,7 +17,7 @@ from tengen.match.ratings import fit
 from tengen.match.results import MatchResult
 from tengen.monitor.strength import RatedStrength
 from tengen.run import metrics
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tests.helpers.patience import CommandProcess
 from tests.helpers.tiny_runs import settings
 

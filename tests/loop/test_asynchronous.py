@@ -31,7 +31,7 @@ from tests.helpers.tiny_runs import Listener, never, tiny
 PART = """
 import sys, time
 from pathlib import Path
-from tengen.run.stopping import Stopping
+from tengen.run.signals import Stopping
 from tengen.run.part_status import StatusWriter
 from tengen.run.part import Progress
 kind, base, figures = sys.argv[1], Path(sys.argv[2]), eval(sys.argv[3])

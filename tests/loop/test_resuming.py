@@ -14,7 +14,7 @@ from tengen.data.store.store import Store
 from tengen.errors import TengenError
 from tengen.loop import resuming
 from tengen.loop.resuming import ResumedRun
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.metrics import Metrics
 from tests.helpers.katago_files import made_arrays, on_boards, write_arrays
 from tests.helpers.rows import PLAIN, rows, same

@@ -9,7 +9,7 @@ from tengen.monitor.jsonl_display import JsonlDisplay
 from tengen.monitor.run_view import RunView
 from tengen.protocol.encoding import decode
 from tengen.protocol.messages import TrainingStatus
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.part_status import PartStatus
 from tengen.run.status import NetworkCounts, RatedNetwork, RunStatus
 

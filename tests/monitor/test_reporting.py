@@ -7,7 +7,7 @@ import pytest
 from tengen.config.sections import GoalSection
 from tengen.monitor.reporting import RunReporter
 from tengen.run import metrics
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.metrics import Metrics
 from tengen.run.status import RatedNetwork, RunStatus
 from tests.helpers.tiny_runs import Listener

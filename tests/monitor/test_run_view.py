@@ -15,7 +15,7 @@ from rich.console import Console
 from tengen.config.sections import GoalSection
 from tengen.monitor.display import Display, PlainDisplay, TerminalDisplay, open_display
 from tengen.monitor.run_view import RunPanel, RunView, loss_words
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.part_status import PartStatus
 from tengen.run.status import NetworkCounts, RatedNetwork, RunStatus
 

@@ -9,7 +9,7 @@ import pytest
 from tengen.monitor import summary
 from tengen.monitor.summary import RatingPoint, RunSummary
 from tengen.run.changes import SettingChange
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 
 TABLE = """\
 player       Elo     +-   games   score

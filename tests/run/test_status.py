@@ -1,6 +1,6 @@
 """The status of a run: speeds, losses, and what goes to the metrics."""
 
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.part_status import NODE, PartStatus
 from tengen.run.status import NetworkCounts, RatedNetwork, RunStatus, losses
 

@@ -25,7 +25,7 @@ from tengen.games.core import Observation
 from tengen.loop.resuming import since
 from tengen.nets import evaluators
 from tengen.nets.outputs import Evaluation
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.finished import Finished, on_host
 from tengen.selfplay.opponents import NOBODY, Opponent

@@ -34,7 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run until `shutdown`, Ctrl-C, or the end of standard input if the configuration says so."""
     from tengen.daemon.service import Service
-    from tengen.run.stopping import Stopping
+    from tengen.run.signals import Stopping
 
     if args.listen is not None and hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it does not depend on the terminal that started it

@@ -86,7 +86,7 @@ def _play(
     from tengen.match.driver import play_match
     from tengen.monitor.match_view import watching
     from tengen.run import safe_exit
-    from tengen.run.stopping import Stopping
+    from tengen.run.signals import Stopping
 
     a, b = both
     # While a player of ours looks at one half of the tables, engines think at the other.

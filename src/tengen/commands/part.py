@@ -97,7 +97,7 @@ def _drive(
     from tengen.loop.parts import running
     from tengen.run import safe_exit
     from tengen.run.part_status import StatusWriter
-    from tengen.run.stopping import Stopping
+    from tengen.run.signals import Stopping
 
     with Stopping(say) as stopping, explaining_memory():
 

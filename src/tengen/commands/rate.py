@@ -82,7 +82,7 @@ def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int,
     from tengen.jax_setup import explaining_memory, keep_compiled
     from tengen.match.league import RatingBudget, Venue
     from tengen.monitor.match_view import watching
-    from tengen.run.stopping import Stopping
+    from tengen.run.signals import Stopping
 
     keep_compiled()
     seconds = None if args.minutes is None else 60 * args.minutes

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
     from tengen.match.player_spec import find_network
-    from tengen.run.stopping import Stopping
+    from tengen.run.signals import Stopping
 
     visits, seconds = limits(args, _VISITS)
     settings = engine_settings(args)

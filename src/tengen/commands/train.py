@@ -56,7 +56,7 @@ def _on_hosts(args: argparse.Namespace) -> int:
     import jax
 
     from tengen.jax_setup import keep_compiled
-    from tengen.run.stopping import Stopping
+    from tengen.run.signals import Stopping
     from tengen.train import hosts
     from tengen.train.following import follow
 

@@ -32,8 +32,7 @@ from tengen.data.loader.sources import SPLITS, ChunksAndTars, Folder, Split, sha
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
-from tengen.run import counts as counting
-from tengen.run import directory, diverged, first_network, locks, networks
+from tengen.run import directory, diverged, first_network, goals, locks, networks
 from tengen.run.config_watch import ConfigWatch
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
@@ -295,8 +294,8 @@ class DaemonSession:
 
     def _learn(self, steps: int, interrupted: Callable[[], bool]) -> None:
         trainer, batch = self.trainer, self.config.train.batch
-        counts = counting.RunCounts(rows=trainer.bucket.rows, seconds=self._metrics.elapsed)
-        trainer.progress = counting.progress(self.config.goal, counts, trainer.step)
+        counts = goals.RunCounts(rows=trainer.bucket.rows, seconds=self._metrics.elapsed)
+        trainer.progress = goals.progress(self.config.goal, counts, trainer.step)
         # `steps_per_network` and `chunks_per_network` decide how much is learned from how many rows.
         trainer.bucket = replace(trainer.bucket, level=float(max(trainer.bucket.level, batch * steps)))
         self.waits_for = ""

@@ -26,7 +26,7 @@ from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.run import children, metrics, networks, part_status
 from tengen.run.children import KINDS, ChildProcess
 from tengen.run.config_watch import ConfigWatch
-from tengen.run.counts import RunCounts, reached
+from tengen.run.goals import RunCounts, reached
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part import Progress, Stop
 from tengen.run.part_status import PartStatus, StatusWriter

@@ -23,8 +23,7 @@ from tengen.loop import resuming
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.nets.network import Network
-from tengen.run import counts as counting
-from tengen.run import first_network, networks, safe_exit
+from tengen.run import first_network, goals, networks, safe_exit
 from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
@@ -220,7 +219,7 @@ class Fused(RatedRun):
             return min(self.trainer.affordable, session.pace.units, *left)
 
         while steps := allowed():
-            if stop() or counting.reached(goal, self._planned(), self.trainer.step):
+            if stop() or goals.reached(goal, self._planned(), self.trainer.step):
                 break
             self._show("learning" if session.started else "compiling the learner")
             self.trainer.progress = self._progress

@@ -15,10 +15,9 @@ from tengen.loop.rating import Rater
 from tengen.match.results import MatchResult
 from tengen.monitor.display import Display
 from tengen.monitor.reporting import RunReporter
-from tengen.run import counts as counting
-from tengen.run import safe_exit
+from tengen.run import goals, safe_exit
 from tengen.run.config_watch import ConfigWatch
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
 from tengen.run.part import Stop
@@ -90,7 +89,7 @@ class InProcessRun:
     @property
     def reason(self) -> str:
         """Which part of the goal is reached, in words; empty if none is."""
-        return counting.reached(self.config.goal, self._planned(), self.trainer.step)
+        return goals.reached(self.config.goal, self._planned(), self.trainer.step)
 
     def _now(self) -> RunCounts:
         """The counts with the current time."""
@@ -143,7 +142,7 @@ class RatedRun(InProcessRun):
     def _progress(self) -> float:
         """Share of the goal that is reached, for schedules."""
         goal, now = self.config.goal, self._now()
-        share = counting.progress(replace(goal, minutes=None), now, self.trainer.step)
+        share = goals.progress(replace(goal, minutes=None), now, self.trainer.step)
         if self._budget.goal is None:
             return share
         return max(share, self._steady.at(now.seconds, self._budget.goal - self._end() - now.seconds))

@@ -22,8 +22,8 @@ from tengen.monitor.overview import goal_options
 from tengen.monitor.run_view import RunView
 from tengen.monitor.summary import RunSummary
 from tengen.run import directory, first_network, locks, safe_exit
-from tengen.run.counts import RunCounts, further
-from tengen.run.stopping import Stopping
+from tengen.run.goals import RunCounts, further
+from tengen.run.signals import Stopping
 from tengen.web import report
 from tengen.words import program
 

@@ -17,7 +17,7 @@ from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.loop.in_process import SESSION
 from tengen.run import locks, metrics
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.train.session import TrainingSession, read_extras
 from tengen.words import first_few
 

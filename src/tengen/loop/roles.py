@@ -20,7 +20,7 @@ from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
 from tengen.run import first_network, locks, networks, safe_exit
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.status import RunStatus
 from tengen.train.session import TrainingSession, read_extras
 from tengen.words import figure

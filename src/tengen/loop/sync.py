@@ -18,8 +18,8 @@ from tengen.loop.parts.running import NO_SPACE, attempt, pause
 from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
-from tengen.run import counts, networks
-from tengen.run.counts import RunCounts
+from tengen.run import goals, networks
+from tengen.run.goals import RunCounts
 from tengen.run.part import Part, Progress, Stop
 from tengen.run.status import RunStatus
 
@@ -125,7 +125,7 @@ class Sync(RatedRun):
     def _work(self, stage: str, part: Part) -> None:
         """Run a part until it has nothing to do."""
         goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
-        while not self._stop() and not counts.reached(goal, self._planned(), self.trainer.step):
+        while not self._stop() and not goals.reached(goal, self._planned(), self.trainer.step):
             progress = self._step(stage, part)
             if not progress.worked or progress.ended:
                 return

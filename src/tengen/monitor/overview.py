@@ -29,10 +29,9 @@ from tengen.files import inside
 from tengen.match.ratings import Rating
 from tengen.monitor import totals
 from tengen.monitor.totals import PlayedTotals
-from tengen.run import changes, chunk_counts, diverged, metrics, networks, part_status
-from tengen.run import counts as counting
+from tengen.run import changes, chunk_counts, diverged, goals, metrics, networks, part_status
 from tengen.run.changes import SettingChange
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.run.part_status import DRIVERS, PartStatus
 from tengen.run.status import SPEEDS, RatedNetwork, RunStatus
 from tengen.run.time_budget import TimeBudget
@@ -190,8 +189,8 @@ def summarise(
     goal, minutes = _settings(base)
     counts = RunCounts(games=games, rows=rows, seconds=elapsed)
     speeds = {name: progress.get(f"{name}_per_second") for name in SPEEDS}
-    reached = counting.reached(goal, counts, steps) if goal and not alive else ""
-    longer = counting.further(goal, counts, steps) if goal and reached else {}
+    reached = goals.reached(goal, counts, steps) if goal and not alive else ""
+    longer = goals.further(goal, counts, steps) if goal and reached else {}
     rates = driver is not None and alive and driver.kind in _RATED
     return RunOverview(
         base=base,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tengen.monitor.run_view import loss_words
 from tengen.monitor.text_chart import framed, plot
 from tengen.run.changes import SettingChange
-from tengen.run.counts import RunCounts
+from tengen.run.goals import RunCounts
 from tengen.words import clock
 
 _LONGEST_TABLE = 16  # players

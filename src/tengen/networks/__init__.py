@@ -1,1 +1,1 @@
-"""The trained networks that come with Tengen, as NAME.safetensors; see `tengen.nets.shipped`."""
+"""The trained networks that come with Tengen, as NAME.safetensors; see `tengen.run.shipped`."""

@@ -6,7 +6,7 @@
     child.stop()
 
 Each is in a new session, so that a terminal's Ctrl-C reaches only the driver. It knows the driver's process
-(`run/stopping.py`), and ends by itself if that is killed.
+(`run/signals.py`), and ends by itself if that is killed.
 """
 
 import contextlib
@@ -193,7 +193,7 @@ def stop_all(
 def launch(
     command: Sequence[str], log: Path, title: str, environment: Mapping[str, str]
 ) -> tuple["subprocess.Popen[bytes]", int]:
-    """Start a process in a new session; it ends by itself if this one is killed (`run/stopping.py`).
+    """Start a process in a new session; it ends by itself if this one is killed (`run/signals.py`).
 
     Its output is appended to `log`, below a line with the time and the title. Also returns the offset of the output.
     """

@@ -7,7 +7,7 @@ Code that compiles declares that, and what must be done before the process ends:
         with safe_exit.possible():        # nothing else is lost if the process ends here
             compile_for_minutes()
 
-The thread that receives the signal (`run/stopping.py`) ends the process there:
+The thread that receives the signal (`run/signals.py`) ends the process there:
 
     if safe_exit.leave():
         os._exit(143)

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tengen.config.sections import GoalSection
-from tengen.run import counts as counting
-from tengen.run.counts import Outlook, RunCounts
+from tengen.run import goals
+from tengen.run.goals import Outlook, RunCounts
 from tengen.run.part_status import NODE, PartStatus
 
 SPEEDS = ("games", "rows", "evaluations", "steps", "samples")
@@ -75,7 +75,7 @@ class RunStatus:
         return (self.figures or {}).get("learning_rate")
 
     def outlook(self) -> Outlook | None:
-        return None if self.goal is None else counting.outlook(self.goal, self.counts, self.steps, self.speeds)
+        return None if self.goal is None else goals.outlook(self.goal, self.counts, self.steps, self.speeds)
 
     def speeds_since(self, before: "RunStatus", seconds: float) -> dict[str, float | None]:
         """Speeds since an earlier status, `seconds` ago; None for evaluations if they were never counted."""

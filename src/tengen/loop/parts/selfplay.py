@@ -24,8 +24,7 @@ from tengen.interop.katago import base as katago
 from tengen.loop.components import check_change, check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
-from tengen.run import counts as counting
-from tengen.run import first_network, networks, safe_exit
+from tengen.run import first_network, goals, networks, safe_exit
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
@@ -280,8 +279,8 @@ class SelfplayPart(Part):
         """The share of the run's goal that was reached when the network that plays was saved."""
         path = networks.known(self._base, self.network)
         info = saving.read(path).info if path else {}
-        counts = counting.RunCounts(rows=info.get("rows", 0), seconds=info.get("seconds", 0.0))
-        return counting.progress(self._config.goal, counts, info.get("step", 0))
+        counts = goals.RunCounts(rows=info.get("rows", 0), seconds=info.get("seconds", 0.0))
+        return goals.progress(self._config.goal, counts, info.get("step", 0))
 
 
 class PatientWriter(Writer):

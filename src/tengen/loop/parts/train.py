@@ -26,8 +26,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
 from tengen.loop.parts.shuffled_rows import ShuffledRows
-from tengen.run import counts as counting
-from tengen.run import directory, first_network, networks, safe_exit
+from tengen.run import directory, first_network, goals, networks, safe_exit
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
@@ -191,8 +190,8 @@ class TrainPart(Part):
         steps = int(min(steps, self._steps_to_goal))
         if compiles:
             self.show(self._progress("compiling the learner"))
-        counts = counting.RunCounts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
-        self.trainer.progress = counting.progress(self._config.goal, counts, self.trainer.step)
+        counts = goals.RunCounts(rows=self.trainer.bucket.rows, seconds=self._elapsed())
+        self.trainer.progress = goals.progress(self._config.goal, counts, self.trainer.step)
         self.trainer.stage_rate = self._config.stage(self.trainer.progress).rate
         began, waited = time.monotonic(), files.waited
         taken = session.learn(steps, lambda steps: self.trainer.learn(files.blocks(steps)))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tengen.run.stopping import Stopping
+from tengen.run.signals import Stopping
 from tests.helpers.patience import LONG, eventually
 
 BUSY = """
 import hashlib, sys
-from tengen.run.stopping import Stopping
+from tengen.run.signals import Stopping
 with Stopping(lambda text: print(text, flush=True)) as stopping:
     print("ready", flush=True)
     # The thread of the program is in C and runs no handlers, as when it compiles.
@@ -53,7 +53,7 @@ def test_the_second_one_ends_the_program_at_once_whatever_it_does() -> None:
 COMPILING = """
 import hashlib, sys
 from pathlib import Path
-from tengen.run.stopping import Stopping
+from tengen.run.signals import Stopping
 from tengen.run import safe_exit
 from tengen.run.part_status import StatusWriter
 base = Path(sys.argv[1])
@@ -89,7 +89,7 @@ def test_who_compiles_does_not_wait_for_the_end_of_it(
 
 CHILD = """
 import sys, time
-from tengen.run.stopping import Stopping
+from tengen.run.signals import Stopping
 with Stopping(print) as stopping:
     print("ready", flush=True)
     while not stopping.asked:

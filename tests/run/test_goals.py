@@ -3,7 +3,7 @@
 import pytest
 
 from tengen.config.settings.run import GoalSection
-from tengen.run.counts import Outlook, RunCounts, further, outlook, progress, reached
+from tengen.run.goals import Outlook, RunCounts, further, outlook, progress, reached
 
 NONE = {"minutes": None, "games": None, "rows": None, "steps": None}
 COUNTS = RunCounts(games=1000, rows=9000, seconds=90.0)
