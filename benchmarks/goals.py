@@ -12,12 +12,18 @@ Runs and matches are kept in --folder, and the same command goes on where it was
 import argparse
 import json
 import math
+import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tengen.run import networks
 
 HERE = Path(__file__).parent
 GNU_GO = "gtp:gnugo --mode gtp --level 10"
@@ -53,7 +59,7 @@ GOALS = {
     "go19": Goal("19x19 Go, one hour, against GNU Go level 10", "go19", 60.0, ("net.name=b10c128",), GNU_GO, 40, 0.50),
 }
 CLOSE = 60.0  # Elo
-PERFECT = "99.5 % of the moves by the policy alone, 99.9 % with 64 simulations"
+PERFECT = (99.5, 99.9)  # percent of the moves, by the policy alone and with 64 simulations
 
 
 class Commands:
@@ -70,6 +76,17 @@ class Commands:
 
     def tengen(self, *words: object) -> bool:
         return self.run(sys.executable, "-m", "tengen", *words)
+
+    def perfect(self, run: Path) -> tuple[float, ...] | None:
+        """Percentages of perfect moves in connect four: by the policy alone, and with simulations."""
+        words = [sys.executable, str(HERE / "connect_four_perfect.py"), "measure", str(run)]
+        print(f"$ {shlex.join(words)}", flush=True)
+        if self.dry:
+            return None
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        print(done.stdout, done.stderr, flush=True)
+        line = next((line for line in done.stdout.splitlines() if line.startswith("all positions")), "")
+        return tuple(float(share) for share in re.findall(r"([\d.]+) %", line)) or None
 
     def share(self, one: Path, other: str | Path, goal: Goal, out: Path, seed: int) -> float | None:
         """The share of the points that `one` wins; None if there was no match."""
@@ -91,37 +108,47 @@ def measure(name: str, goal: Goal, seeds: Sequence[int], opponent: str | None, f
             "run", *again, "--set", minutes, *([] if len(again) == 1 else ["--set", f"run.seed={seed}"])
         ):
             return 1
+    matches, good = folder / "matches", True
     if name == "connect_four":
-        told = [commands.run(sys.executable, HERE / "connect_four_perfect.py", "measure", run) for run in runs.values()]
-        print(f"the goal: {PERFECT}")
-        return 0 if all(told) else 1
+        for seed, run in runs.items():
+            shares = commands.perfect(run)
+            good &= _verdict(f"seed {seed}: {shares} % perfect moves, the goal is {PERFECT}", shares, PERFECT, commands)
+        return 0 if good else 1
     if name == "curve":
-        told = [commands.run(sys.executable, HERE / "curve.py", *_saved(run)) for run in runs.values()]
-        print("the goal: every network is stronger than those before it")
-        return 0 if all(told) else 1
+        for seed, run in runs.items():
+            last, earlier = _last_and_earlier(run)
+            share = commands.share(last, earlier, goal, matches / f"{run.name}-curve", seed)
+            words = f"seed {seed}: the last network against that at two thirds of the time"
+            good &= _verdict(f"{words}: {share}, the goal is more than 0.5", share, 0.5 + 1e-9, commands)
+        return 0 if good else 1
     if name == "seeds":
         one, other = list(runs.values())[:2]
-        share = commands.share(one, other, goal, folder / "matches" / "seeds", 0)
-        apart = math.inf if share in (None, 0.0, 1.0) else abs(400 * math.log10(share / (1 - share)))
-        return _verdict(f"two seeds are {apart:.0f} Elo apart, the goal is {CLOSE:.0f}", apart <= CLOSE, commands)
-    reached = True
+        share = commands.share(one, other, goal, matches / f"{one.name}-{other.name}", 0)
+        apart = None if share is None else abs(400 * math.log10(max(share, 1e-9) / max(1 - share, 1e-9)))
+        words = f"the two seeds are {apart} Elo apart, the goal is at most {CLOSE:.0f}"
+        return 0 if _verdict(words, None if apart is None else -apart, -CLOSE, commands) else 1
+    against = re.sub(r"[^A-Za-z0-9]+", "_", str(opponent))[-40:]
     for seed, run in runs.items():
-        share = commands.share(run, str(opponent), goal, folder / "matches" / run.name, seed)
-        found = share is not None and share >= goal.share
-        words = f"seed {seed}: {100 * (share or 0):.1f} % against {opponent}, the goal is {100 * goal.share:.0f} %"
-        reached &= _verdict(words, found, commands) == 0
-    return 0 if reached else 1
+        share = commands.share(run, str(opponent), goal, matches / f"{run.name}-{against}", seed)
+        good &= _verdict(
+            f"seed {seed}: {share} against {opponent}, the goal is {goal.share}", share, goal.share, commands
+        )
+    return 0 if good else 1
 
 
-def _saved(run: Path) -> list[Path]:
-    """The networks of a run; all of them by a pattern as long as there are none."""
-    return sorted((run / "models").glob("[!.]*")) or [run / "models" / "*"]
+def _last_and_earlier(run: Path) -> tuple[Path, Path]:
+    """The last network of a run, and the one that was saved when about two thirds of its samples were learned."""
+    saved = [network.path for network in networks.usable(run)] or [run / "EARLIER", run / "LAST"]
+    return saved[-1], saved[max((2 * len(saved)) // 3 - 1, 0)]
 
 
-def _verdict(words: str, reached: bool, commands: Commands) -> int:
-    if not commands.dry:
-        print(f"{words}: {'reached' if reached else 'not reached'}", flush=True)
-    return 0 if reached or commands.dry else 1
+def _verdict(words: str, found: Any, wanted: Any, commands: Commands) -> bool:
+    """Say whether what was found is at least what is wanted; None: nothing was."""
+    if commands.dry:
+        return True
+    reached = found is not None and bool(np.all(np.asarray(found) >= np.asarray(wanted)))
+    print(f"{words}: {'not measured' if found is None else 'reached' if reached else 'not reached'}", flush=True)
+    return reached
 
 
 def main() -> int:

@@ -52,6 +52,8 @@ def test_a_file_edited_by_hand_need_not_end_with_a_line_break(tmp_path: Path) ->
     [
         (GOOD[:30], "line 2: not the result of a match: "),
         ("[]", "expected an object of schema 1"),
+        (GOOD.replace("1", "true", 1), "expected an object of schema 1"),
+        (GOOD.replace("}", ', "independent": -5}'), "unknown key independent"),
         ("[" * 100_000, "not the result of a match"),
         ("", "line 2"),
         (GOOD.replace("1", "2", 1), "expected an object of schema 1"),

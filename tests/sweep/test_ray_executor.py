@@ -221,6 +221,14 @@ def test_room_and_shares() -> None:
     assert RayExecutor(FakeRay(CPU), Path(), TrialShare(1, 0)).free == 4
 
 
+def test_nodes_that_join_are_looked_at_however_many_trials_may_run() -> None:
+    ray, asked = FakeRay(CPU), []
+    executor = RayExecutor(ray, Path(), TrialShare(1, 0), most=1)
+    ray.nodes = lambda: asked.append(True) or [CPU]  # type: ignore[method-assign]
+    assert executor.free == 1
+    assert asked
+
+
 @pytest.mark.slow
 def test_with_ray_itself_a_killed_worker_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")

@@ -1,7 +1,6 @@
 """`tengen shuffle`: the newest rows in random order, as a part of a run."""
 
 import argparse
-import contextlib
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -26,8 +25,10 @@ class WindowHelp(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, args: argparse.Namespace, *_: Any) -> None:
         parser.print_help()
         if args.config:
-            with contextlib.suppress(TengenError):
+            try:
                 print(f"\n{_build(*look(args)).explain()}")
+            except TengenError as error:
+                print(f"\nno window to explain: {error}")
         parser.exit()
 
 

@@ -105,7 +105,7 @@ class Rater:
         stop: Callable[[], bool] = lambda: False,
         everybody: bool = True,
     ) -> Iterator[MatchResult]:
-        """Play the matches of a network: a round against each opponent, then another.
+        """Play the matches of a network: a round against each opponent, then, on CPUs, another.
 
         Unless `everybody` is to play, opponents whose results are certain are left out if there are others. `left`
         gives the seconds that remain. A round that would take longer is not begun, and at the end of the time, or when

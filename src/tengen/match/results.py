@@ -175,8 +175,10 @@ def read(path: Path) -> list[MatchResult]:
 def _result(line: str) -> MatchResult:
     """The result in a line of a file. ValueError (or RecursionError) if it has none."""
     data = json.loads(line)
-    if not isinstance(data, dict) or data.pop("schema", None) != 1:
+    if not isinstance(data, dict) or repr(data.pop("schema", None)) != "1":  # true is no number
         raise ValueError("expected an object of schema 1")
+    if "independent" in data:  # is not in files
+        raise ValueError("unknown key independent")
     return from_data(MatchResult, data, strict=True)
 
 

@@ -171,7 +171,7 @@ class ChildProcess:
     def _last_line(self, beginning: str = "") -> str:
         """The last line of its output that begins with `beginning`, without the time; empty if there is none."""
         found = (_TIME.sub("", line.strip()) for line in reversed(last_lines(self.log, self._offset)))
-        return next((line for line in found if line.startswith(beginning)), "")
+        return next((line for line in found if line and line.startswith(beginning)), "")
 
 
 def stop_all(

@@ -107,7 +107,8 @@ class RayExecutor:
 
     @property
     def free(self) -> int:
-        most = max(self._room(), 1) if self._most is None else self._most
+        room = self._room()  # also looks for nodes that have joined and must be left out
+        most = max(room, 1) if self._most is None else self._most
         return 0 if self._stopping else max(most - len(self._running), 0)
 
     def submit(self, spec: TrialSpec) -> None:

@@ -9,6 +9,7 @@ used up its budget ends at once.
 
 import contextlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -92,7 +93,7 @@ def measured(folder: Path) -> TrialResult:
     for line in metrics.read(folder / metrics.NAME).lines:
         unlearned = line.get("figures") == {}  # nothing since the run was started again: what is null is as it was
         for full, value in schema.leaves(line, f"{line['kind']}."):
-            if value is None or metrics.is_number(value):
+            if value is None or (metrics.is_number(value) and math.isfinite(value)):
                 values[full] = values.get(full) if value is None and unlearned else value
     played = results.read(folder / results.OF_RUN)
     return TrialResult("done", values, tuple((m.a, m.b, m.wins, m.draws, m.losses) for m in played))

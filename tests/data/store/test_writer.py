@@ -204,3 +204,15 @@ def test_a_failure_at_the_very_end_is_one_line(tmp_path: Path) -> None:
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LONG, check=False)
     assert ended.stderr.startswith("tengen: a: cannot be written: No such file or directory")
     assert ended.stderr.count("\n") == 1
+
+
+def test_without_a_thread_nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with Writer() as writer:
+        monkeypatch.setattr(writer._thread, "submit", none)
+        with pytest.raises(RuntimeError, match="new thread"):
+            writer.put(lambda: None)
+        writer.flush()
+        assert not writer.waiting

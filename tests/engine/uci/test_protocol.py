@@ -67,7 +67,9 @@ def limit(go: UciGo, player: int, overhead: float) -> float:
 def test_time_is_shared_out() -> None:
     assert UciGo().limit(0, 0.1) is None
     assert UciGo(seconds=1.0).limit(0, 0.1) == pytest.approx(0.9)
-    assert 0 < limit(UciGo(seconds=0.05), 0, 0.1) <= 0.05
+    assert limit(UciGo(seconds=0.05), 0, 0.1) == pytest.approx(0.025)
+    assert limit(UciGo(seconds=1.0), 0, 10.0) == pytest.approx(0.5), "however late moves have been"
+    assert limit(UciGo(clock=(6.0, 6.0)), 0, 10.0) == pytest.approx(limit(UciGo(clock=(3.0, 3.0)), 0, 0.0))
     clock = UciGo(clock=(60.0, 30.0))
     assert limit(clock, 0, 0.0) == pytest.approx(2 * limit(clock, 1, 0.0))
     assert limit(UciGo(clock=(60.0, 60.0), increment=(2.0, 0.0)), 0, 0.0) > limit(clock, 0, 0.0) + 1

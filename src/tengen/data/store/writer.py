@@ -45,8 +45,10 @@ class Writer:
             # Besides those that wait, one is being done.
             self._changed.wait_for(lambda: self._waiting <= self._limit or bool(self._errors))
             self._raise()
-            self._waiting += 1
-        self._thread.submit(self._do, job, str(what))
+            if self._closed:  # while it waited for room
+                raise ValueError("this writer is closed")
+            self._thread.submit(self._do, job, str(what))
+            self._waiting += 1  # only now: without a thread the job will never be done
 
     @property
     def waiting(self) -> int:

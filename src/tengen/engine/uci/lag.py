@@ -1,6 +1,7 @@
 """How much longer moves take than planned, on a machine that others use too."""
 
 _KEPT = 0.9  # of an estimate after each move
+_KEPT_IF_PUNCTUAL = 0.5  # of our own after a move that took no longer than planned
 _MOST = 10.0  # seconds
 _MOST_OUTSIDE = 1.0  # a clock that ran longer without us was set by somebody
 
@@ -33,7 +34,8 @@ class Lag:
 
     def moved(self, player: int, planned: float, took: float, left: float | None, increment: float) -> None:
         """A move was planned to take some seconds and took others; `left` were there before it."""
-        self._late = min(max(took - planned, _KEPT * self._late), _MOST)
+        late = took - planned
+        self._late = min(max(late, (_KEPT if late > 0 else _KEPT_IF_PUNCTUAL) * self._late), _MOST)
         self._outside *= _KEPT
         if left is not None:
             self._expected[player] = left + increment - took

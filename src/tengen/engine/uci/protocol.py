@@ -38,13 +38,16 @@ class UciGo:
     moves: tuple[str, ...] = ()  # only these may be chosen
 
     def limit(self, player: int, overhead: float) -> float | None:
-        """Seconds for a move of White (0) or Black (1); None if no time is said."""
+        """Seconds for a move of White (0) or Black (1); None if no time is said.
+
+        `overhead` are those that a move may take beyond that; at most half of the time is kept back for them.
+        """
         if self.seconds is not None:
-            return max(self.seconds - overhead, min(self.seconds, 0.01))
+            return self.seconds - min(overhead, self.seconds / 2)
         left = self.clock[player]
         if left is None:
             return None
-        left = max(left - overhead, 0.0)
+        left -= min(overhead, left / 2)
         to_go = max(1, min(self.moves_to_go or _MOVES_TO_GO, 2 * _MOVES_TO_GO))
         most = 0.9 if to_go == 1 else 0.5  # of what is left: somebody else may have kept us waiting
         return max(min(left / to_go + 0.8 * self.increment[player], most * left), 0.01)

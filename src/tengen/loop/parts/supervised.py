@@ -32,8 +32,8 @@ class SupervisedPart(Part):
     def __init__(
         self, config: Config, base: Path, stop: Stop, say: Say, train: Callable[..., TrainPart], *, ends: bool
     ) -> None:
-        """`train` makes the trainer, which ends at its goal alone; `ends`: end when no more samples are allowed."""
-        self._train = train(end_when_limited=False, end_at_goal=True)
+        """`train` makes the trainer; `ends`: end when no more samples are allowed."""
+        self._train = train(end_when_limited=False)
         self.name, self._base, self._stop, self._say, self._ends = self._train.name, base, stop, say, ends
         self._batch = config.train.batch
         # The first rows may be all that ever come, and there is no gate.
