@@ -59,6 +59,7 @@ GOALS = {
     "go19": Goal("19x19 Go, one hour, against GNU Go level 10", "go19", 60.0, ("net.name=b10c128",), GNU_GO, 40, 0.50),
 }
 CLOSE = 60.0  # Elo
+MORE_THAN_HALF = 0.5 + 1e-6
 PERFECT = (99.5, 99.9)  # percent of the moves, by the policy alone and with 64 simulations
 
 
@@ -100,44 +101,36 @@ class Commands:
 def measure(name: str, goal: Goal, seeds: Sequence[int], opponent: str | None, folder: Path, commands: Commands) -> int:
     """All seeds of a goal; 0 if it is reached by each."""
     runs = {seed: folder / f"{goal.config}-{goal.minutes:g}-s{seed}" for seed in seeds}
-    settings = [word for setting in goal.settings for word in ("--set", setting)]
     for seed, run in runs.items():
-        minutes = f"goal.minutes={goal.minutes:g}"
-        again = [run] if (run / "config.yaml").exists() else [goal.config, "--base", run, *settings]
-        if not commands.tengen(
-            "run", *again, "--set", minutes, *([] if len(again) == 1 else ["--set", f"run.seed={seed}"])
-        ):
+        new = [word for setting in (*goal.settings, f"run.seed={seed}") for word in ("--set", setting)]
+        words = [run] if (run / "config.yaml").exists() else [goal.config, "--base", run, *new]
+        if not commands.tengen("run", *words, "--set", f"goal.minutes={goal.minutes:g}"):
             return 1
-    matches, good = folder / "matches", True
-    if name == "connect_four":
-        for seed, run in runs.items():
-            shares = commands.perfect(run)
-            good &= _verdict(f"seed {seed}: {shares} % perfect moves, the goal is {PERFECT}", shares, PERFECT, commands)
-        return 0 if good else 1
-    if name == "curve":
-        for seed, run in runs.items():
-            last, earlier = _last_and_earlier(run)
-            share = commands.share(last, earlier, goal, matches / f"{run.name}-curve", seed)
-            words = f"seed {seed}: the last network against that at two thirds of the time"
-            good &= _verdict(f"{words}: {share}, the goal is more than 0.5", share, 0.5 + 1e-9, commands)
-        return 0 if good else 1
+    matches = folder / "matches"
     if name == "seeds":
         one, other = list(runs.values())[:2]
         share = commands.share(one, other, goal, matches / f"{one.name}-{other.name}", 0)
         apart = None if share is None else abs(400 * math.log10(max(share, 1e-9) / max(1 - share, 1e-9)))
         words = f"the two seeds are {apart} Elo apart, the goal is at most {CLOSE:.0f}"
         return 0 if _verdict(words, None if apart is None else -apart, -CLOSE, commands) else 1
-    against = re.sub(r"[^A-Za-z0-9]+", "_", str(opponent))[-40:]
+    good = True
     for seed, run in runs.items():
-        share = commands.share(run, str(opponent), goal, matches / f"{run.name}-{against}", seed)
-        good &= _verdict(
-            f"seed {seed}: {share} against {opponent}, the goal is {goal.share}", share, goal.share, commands
-        )
+        if name == "connect_four":
+            found, wanted, words = commands.perfect(run), PERFECT, "percent of the moves are perfect"
+        elif name == "curve":
+            last, earlier = _last_and_earlier(run)
+            found, wanted = commands.share(last, earlier, goal, matches / f"{run.name}-curve", seed), MORE_THAN_HALF
+            words = "of the last network against that at two thirds of the time"
+        else:
+            against = re.sub(r"[^A-Za-z0-9]+", "_", str(opponent))[-40:]
+            found = commands.share(run, str(opponent), goal, matches / f"{run.name}-{against}", seed)
+            wanted, words = goal.share, f"against {opponent}"
+        good &= _verdict(f"seed {seed}: {found} {words}, the goal is {wanted}", found, wanted, commands)
     return 0 if good else 1
 
 
 def _last_and_earlier(run: Path) -> tuple[Path, Path]:
-    """The last network of a run, and the one that was saved when about two thirds of its samples were learned."""
+    """The last network of a run, and the one that was saved at about two thirds of its time."""
     saved = [network.path for network in networks.usable(run)] or [run / "EARLIER", run / "LAST"]
     return saved[-1], saved[max((2 * len(saved)) // 3 - 1, 0)]
 
