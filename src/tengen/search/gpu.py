@@ -91,6 +91,13 @@ def _parameters(kind: str, letter: str, count: int) -> str:
     return "".join(f", {kind} {letter}{k}" for k in range(count))
 
 
+def _copies(sizes: list[int], source: str, target: str) -> str:
+    """Statements that copy a position of the arrays `s0`, ... to one of the arrays `a0`, ..."""
+    loads = (f"Held<{size}> h{k}; h{k}.load(s{k} + ({source}) * {size}, thread);" for k, size in enumerate(sizes))
+    stores = (f"h{k}.store(a{k} + ({target}) * {size}, thread);" for k, size in enumerate(sizes))
+    return " ".join((*loads, *stores))
+
+
 def _stored_leaves(tree: Tree) -> tuple[list[Array], Any, list[int], list[Array], list[int]]:
     """The arrays of the positions and their structure; of those that are not empty: numbers, tables, bytes."""
     leaves, structure = jax.tree.flatten(tree.state)
@@ -108,10 +115,7 @@ def walk(tree: Tree) -> tuple[WalkPath, Any, Trail]:
         "tree_walk",
         STATES_IN=_parameters("const u8*", "s", len(kept)),
         STATES_OUT=_parameters("u8*", "a", len(kept)),
-        COPY_STATES=" ".join(
-            f"copy_state<{size}>(s{k} + (nodes + parent) * {size}, a{k} + (long long)game * {size}, thread);"
-            for k, size in enumerate(sizes)
-        ),
+        COPY_STATES=_copies(sizes, "nodes + parent", "(long long)game"),
     )
     found = gpu.call(
         program,
@@ -152,10 +156,7 @@ def expand(tree: Tree, path: WalkPath, trail: Trail, new: NewNode) -> Tree:
         STATES_IN=_parameters("const u8*", "s", len(kept)),
         TABLES_IN=_parameters("const void*", "t", len(kept)),
         STATES_OUT=_parameters("u8*", "a", len(kept)),
-        STORE_STATES=" ".join(
-            f"copy_state<{size}>(s{k} + (long long)game * {size}, a{k} + (nodes + node) * {size}, thread);"
-            for k, size in enumerate(sizes)
-        ),
+        STORE_STATES=_copies(sizes, "(long long)game", "nodes + node"),
     )
     states = jax.tree.leaves(new.state)
     inputs = [

@@ -255,17 +255,29 @@ __device__ Tree tree_of(int game, i16* child, u16* logits, int* visits, float* t
           player + nodes, moves + nodes * 3 * LISTED};
 }
 
-// Copies the position of BYTES bytes, by all threads of the team.
-template <class Word, int BYTES>
-__device__ void copy_words(const void* from, void* to, int thread) {
-  for (int at = thread; at < BYTES / (int)sizeof(Word); at += TEAM) ((Word*)to)[at] = ((const Word*)from)[at];
-}
+template <int ALIGNED> struct WordOf { using Type = u8; };
+template <> struct WordOf<2> { using Type = u16; };
+template <> struct WordOf<4> { using Type = u32; };
+
+// One array of a position, of BYTES bytes, held by all threads of the team. A program first loads all arrays and then
+// stores them: an array that is stored before the next is loaded makes that wait for it.
 template <int BYTES>
-__device__ void copy_state(const u8* from, u8* to, int thread) {
-  if (BYTES % 4 == 0) copy_words<u32, BYTES>(from, to, thread);
-  else if (BYTES % 2 == 0) copy_words<u16, BYTES>(from, to, thread);
-  else copy_words<u8, BYTES>(from, to, thread);
-}
+struct Held {
+  using Word = typename WordOf<BYTES % 4 == 0 ? 4 : BYTES % 2 == 0 ? 2 : 1>::Type;
+  static constexpr int COUNT = BYTES / (int)sizeof(Word), EACH = (COUNT + TEAM - 1) / TEAM;
+  Word words[EACH];
+
+  __device__ void load(const u8* from, int thread) {
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+      if (thread + k * TEAM < COUNT) words[k] = ((const Word*)from)[thread + k * TEAM];
+  }
+  __device__ void store(u8* to, int thread) const {
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+      if (thread + k * TEAM < COUNT) ((Word*)to)[thread + k * TEAM] = words[k];
+  }
+};
 
 #ifdef TREE_WALK
 extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
@@ -333,25 +345,43 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
 #endif
 
 #ifdef TREE_EXPAND
-// The legal moves in ascending order; further ones than a list can take are left out. By one warp.
-__device__ void list_moves(const u16* logits, i16* moves, int thread) {
+// The logits of a new node, which has no children yet, and its list of legal moves in ascending order; further ones than
+// the list can take are left out. Many logits are loaded before the first is stored.
+__device__ void write_moves(const u16* from, u16* logits, i16* child, i16* moves, int thread) {
+  constexpr int ROUNDS = (ACTIONS + TEAM - 1) / TEAM, AHEAD = ROUNDS < 30 ? ROUNDS : 30;
   int count = 0;
-  for (int first = 0; first < ACTIONS; first += 32) {
-    const int action = first + thread;
-    const bool legal = action < ACTIONS && logits[action] != NEVER;  // one that is not a number is legal, too
-    const u32 found = __ballot_sync(~0u, legal);
-    const int place = count + __popcll(found & ((1u << thread) - 1));
-    if (legal && place < LISTED) {
-      moves[place] = action;
-      moves[LISTED + place] = logits[action];
+  for (int first = 0; first < ROUNDS; first += AHEAD) {
+    u16 loaded[AHEAD];
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++) {
+      const int action = (first + k) * TEAM + thread;
+      loaded[k] = action < ACTIONS ? from[action] : NEVER;
     }
-    count += __popcll(found);
+#pragma unroll
+    for (int k = 0; k < AHEAD; k++) {
+      const int action = (first + k) * TEAM + thread;
+      if (action < ACTIONS) {
+        logits[action] = loaded[k];
+        child[action] = NONE;
+      }
+      if (LISTED) {
+        const bool legal = loaded[k] != NEVER;  // one that is not a number is legal, too
+        const u32 found = __ballot_sync(~0u, legal);
+        const int place = count + __popcll(found & ((1u << thread) - 1));
+        if (legal && place < LISTED) {
+          moves[place] = action;
+          moves[LISTED + place] = loaded[k];
+        }
+        count += __popcll(found);
+      }
+    }
   }
-  for (int place = count + thread; place < LISTED; place += 32) {
+  for (int place = thread; place < LISTED; place += TEAM) {
+    moves[2 * LISTED + place] = NONE;
+    if (place < count) continue;
     moves[place] = NONE;
     moves[LISTED + place] = (i16)NEVER;
   }
-  for (int place = thread; place < LISTED; place += 32) moves[2 * LISTED + place] = NONE;
 }
 
 // Sums over visits that no choice depends on, or what one visit adds to them.
@@ -372,11 +402,8 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
   const bool stored = fresh && active && node >= 0, grown = stored && node != root;
   team_sync();  // everybody has read the root's visits, which the backup changes
   if (stored) {
-    for (int k = thread; k < ACTIONS; k += TEAM) {
-      logits[(nodes + node) * ACTIONS + k] = new_logits[game * ACTIONS + k];
-      child[(nodes + node) * ACTIONS + k] = NONE;
-    }
-    if (LISTED) list_moves(new_logits + game * ACTIONS, MOVES + (nodes + node) * 3 * LISTED, thread);
+    const long long row = (nodes + node) * ACTIONS;
+    write_moves(new_logits + game * ACTIONS, logits + row, child + row, MOVES + (nodes + node) * 3 * LISTED, thread);
     STORE_STATES
   }
   if (LISTED && grown) {
