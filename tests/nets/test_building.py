@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from tengen import games, nets
+from tengen import games, jax_setup, nets
 from tengen.errors import OptionError
 from tengen.nets import saving
-from tengen.nets.building import build_compiled
+from tengen.nets.building import build_for_device
 from tengen.nets.norms import Norm
 
 
@@ -110,10 +110,13 @@ def test_bad_specs_and_types_are_refused() -> None:
         nets.build(good, go, nnx.Rngs(0), dtype="float16")  # pyright: ignore[reportArgumentType]
 
 
-def test_a_network_that_is_built_by_one_program_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("cpu", [True, False], ids=["by the CPU", "by one program"])
+def test_a_network_for_an_accelerator_is_the_same(cpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    if not cpu:
+        monkeypatch.setattr(jax_setup, "cpu", lambda: None)
     spec, game, key = nets.spec("b1c8"), games.make("tic_tac_toe"), jax.random.key(3)
-    found = build_compiled(spec, game, key, dtype="float32", full_board=False)
+    found = build_for_device(spec, game, key, dtype="float32", full_board=False)
     expected = nets.build(spec, game, nnx.Rngs(key), dtype="float32", full_board=False)
     assert nnx.graphdef(found) == nnx.graphdef(expected)
     jax.tree.map(

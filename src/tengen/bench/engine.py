@@ -21,7 +21,7 @@ from tengen.bench.timing import spread
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
 from tengen.nets import saving
-from tengen.nets.building import build_compiled
+from tengen.nets.building import build_for_device
 from tengen.run.networks import find
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -46,7 +46,7 @@ def make(net: str, size: int, settings: EngineSettings) -> Engine:
     game = game_of("go", size)
     with tempfile.TemporaryDirectory() as folder:
         spec = nets.spec(net, ("ownership", "score"))
-        saving.save(build_compiled(spec, game, jax.random.key(0)), Path(folder) / "net", game)
+        saving.save(build_for_device(spec, game, jax.random.key(0)), Path(folder) / "net", game)
         engine = Engine(find(Path(folder) / "net"), settings=settings)
     engine.think(visits=200)
     return engine

@@ -19,7 +19,7 @@ from tengen.config.settings.train import TrainSettings
 from tengen.data.format.rows import RowFormat, pack_planes
 from tengen.data.store import buffer
 from tengen.games.core import Game
-from tengen.nets.building import build_compiled
+from tengen.nets.building import build_for_device
 from tengen.train.alpha_zero import from_buffer
 
 
@@ -45,7 +45,7 @@ def learning(
 def figures(name: str, size: int, batch: int, steps: int, repeats: int) -> list[Figure]:
     """Samples and arithmetic per second of a network for Go with all its heads, in bfloat16 with AdamW."""
     game = game_of("go", size)
-    net = build_compiled(nets.spec(name, nets.possible_heads(game)), game, jax.random.key(0))
+    net = build_for_device(nets.spec(name, nets.possible_heads(game)), game, jax.random.key(0))
     take = learning(net, game, TrainSettings(batch=batch), rows=max(20_000, batch), steps=steps)
     timing = in_turn({"steps": take}, repeats)["steps"]
     rate = batch * steps / timing.median

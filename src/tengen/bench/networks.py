@@ -31,7 +31,7 @@ def untrained(game: Game, name: str) -> tuple[evaluators.Evaluator, Any]:
     def made(key: jax.Array) -> nets.Network:
         return nets.fold(nets.build(nets.spec(name), game, nnx.Rngs(key)))
 
-    if jax.default_backend() == "cpu":  # see `build_compiled`
+    if jax.default_backend() == "cpu":  # see `build_for_device`
         return evaluators.evaluator(made(key))
     graph = nnx.graphdef(nnx.eval_shape(lambda: made(key)))
     return evaluators.Evaluator(graph), jax.jit(lambda key: nnx.state(made(key)))(key)

@@ -5,6 +5,7 @@ from typing import TypeVar, get_args
 import jax
 from flax import nnx
 
+from tengen import jax_setup
 from tengen.errors import OptionError
 from tengen.games.core import Game, RandomKey
 from tengen.nets import custom, fitting
@@ -44,18 +45,25 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, *, dtype: Dtype = "bfloat16", 
     return DenseNetwork(spec, spec.layers, game, rngs, dtype)
 
 
-def build_compiled(
+def build_for_device(
     spec: Spec, game: Game, key: RandomKey, *, dtype: Dtype = "bfloat16", full_board: bool = True
 ) -> Network:
-    """`build` as one compiled program: on a GPU, compiling its many operations one by one takes ten seconds.
+    """`build` for an accelerator, whose compiler needs seconds for so many random numbers: the CPU draws them instead.
 
-    On CPUs they compile fast, and a network of a user may look at numbers: these are built operation by operation.
+    If JAX must not use the CPU, one compiled program draws them; a network of a user, which may look at numbers, is
+    then built operation by operation.
     """
 
     def made(key: RandomKey) -> Network:
         return build(spec, game, nnx.Rngs(key), dtype=dtype, full_board=full_board)
 
-    if spec.function is not None or jax.default_backend() == "cpu":
+    if jax.default_backend() == "cpu":
+        return made(key)
+    if (cpu := jax_setup.cpu()) is not None:
+        with jax.default_device(cpu):
+            graph, state = nnx.split(made(jax.device_put(key, cpu)))
+        return nnx.merge(graph, jax.device_put(state, jax.local_devices()[0]))
+    if spec.function is not None:
         return made(key)
     graph = nnx.graphdef(nnx.eval_shape(lambda: made(key)))
     return nnx.merge(graph, jax.jit(lambda key: nnx.state(made(key)))(key))

@@ -17,7 +17,7 @@ from tengen.data.store import buffer
 from tengen.errors import Diverged, TengenError
 from tengen.games.core import Game
 from tengen.nets import custom, growing
-from tengen.nets.building import build_compiled
+from tengen.nets.building import build_for_device
 from tengen.run import networks
 from tengen.selfplay.lanes import boards
 from tengen.train import schedules
@@ -86,7 +86,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         super().__init__(config)
         start, self._key = jax.random.split(jax.random.key(config.seed))
         full = not config.smaller
-        net = build_compiled(config.spec, config.game, start, dtype=config.dtype, full_board=full)
+        net = build_for_device(config.spec, config.game, start, dtype=config.dtype, full_board=full)
         custom.check_numbers(net, config.game)
         if config.start_from is not None:
             net, _ = growing.start_from(networks.find(config.start_from).path, net, config.game)

@@ -27,11 +27,13 @@ from tengen.data.format.chunk import (
     CorruptChunk,
     ForeignChunk,
     UnreadableChunk,
+    peek_meta,
     read_chunk,
     read_meta,
     write_chunk,
 )
 from tengen.data.format.identity import GameIdentity
+from tengen.data.format.rows import RowFormat
 from tengen.errors import OptionError, TengenError
 from tests.helpers import paths, rows
 from tests.helpers import rows as made
@@ -389,3 +391,15 @@ def test_damage_is_told_as_by_reading(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         assert outcome(chunk.peek_meta, path) == outcome(chunk.read_meta, path)
     assert outcome(chunk.peek_meta, tmp_path / "none.npz")[0] is chunk.UnreadableChunk  # type: ignore[index]
+
+
+def test_fields_that_are_nearly_all_zeros_are_compressed(tmp_path: Path) -> None:
+    game = games.make("chess")
+    form = RowFormat.of(game, ())
+    rows = {name: np.zeros((200, *shape), dtype) for name, (shape, dtype) in form.fields.items()}
+    rows["policy"][np.arange(200), np.arange(200) * 7] = 1
+    rows["outcome"][:, 1] = 1
+    wrote = write_chunk(tmp_path / "x.npz", form, rows, GameIdentity.of(game), network="n")
+    assert (tmp_path / "x.npz").stat().st_size < 0.05 * wrote.memory_bytes
+    assert made.same(read_chunk(tmp_path / "x.npz", form, GameIdentity.of(game))[0], rows)
+    assert peek_meta(tmp_path / "x.npz") == wrote

@@ -31,6 +31,7 @@ SCHEMA = 1
 _LC0 = ".gz"  # the ending of Lc0's games
 _META = "meta"
 _META_LIMIT = 1 << 20  # bytes; what is larger is no meta of ours
+_SPARSE_BYTES, _SPARSE_SHARE = 1 << 16, 0.25  # fields with as many bytes, of which fewer are not zero, are compressed
 _T = TypeVar("_T")
 
 
@@ -231,17 +232,35 @@ def read_chunk(
 
 
 def pack(file: IO[bytes], meta: Meta, fields: Iterable[tuple[str, np.ndarray]], *, compress: bool = False) -> None:
-    """Write a chunk into an open file; `fields` come in the order of the row format, and are taken one at a time."""
+    """Write a chunk into an open file; `fields` come in the order of the row format, and are taken one at a time.
+
+    Fields that are nearly all zeros, such as the policies of chess, are compressed in any case: that is faster than
+    writing them to most disks.
+    """
     text = np.frombuffer(json.dumps(meta.to_dict(), allow_nan=False).encode(), np.uint8)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as archive:
         for name, values in itertools.chain([(_META, text)], fields):
             # A fixed date: the same rows give the same bytes.
             info = zipfile.ZipInfo(f"{name}.npy")
             info.compress_type = archive.compression
+            values = np.ascontiguousarray(values)
+            data = values.reshape(-1).view(np.uint8)
+            header = np.lib.format.header_data_from_array_1_0(values)
+            if not compress and _is_sparse(data):
+                whole = io.BytesIO()
+                np.lib.format.write_array_header_1_0(whole, header)
+                whole.write(data.data)
+                archive.writestr(info, whole.getbuffer(), zipfile.ZIP_DEFLATED, compresslevel=1)
+                continue
             with archive.open(info, "w", force_zip64=True) as member:
-                values = np.ascontiguousarray(values)
-                np.lib.format.write_array_header_1_0(member, np.lib.format.header_data_from_array_1_0(values))
-                member.write(values.reshape(-1).view(np.uint8).data)
+                np.lib.format.write_array_header_1_0(member, header)
+                member.write(data.data)
+
+
+def _is_sparse(data: np.ndarray) -> bool:
+    """Whether few of these bytes are not zero, by looking at up to a million of them."""
+    some = data[:: max(1, len(data) >> 20)]
+    return len(data) >= _SPARSE_BYTES and np.count_nonzero(some) < _SPARSE_SHARE * len(some)
 
 
 def count_games(game: np.ndarray) -> int:
