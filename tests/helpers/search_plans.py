@@ -14,7 +14,7 @@ ALL_FRILLS: dict[str, Any] = {
     "c_init": 1.7, "c_base": 50.0, "fpu_reduction": 0.4, "root_fpu_reduction": 0.15, "root_temperature": 1.6,
     "noise_share": 0.3, "noise_total": 4.0, "forced_playouts": 2.0,
 }  # fmt: skip
-STRANGE_GUMBEL: dict[str, Any] = {"gumbel_scale": 2.5, "value_scale": 0.7, "visit_offset": 3.0}
+STRANGE_GUMBEL: dict[str, Any] = {"gumbel_scale": 2.5, "value_scale": 0.7, "visit_offset": 3.0, "value_range": 0.6}
 
 TIC_TAC_TOE = make("tic_tac_toe")
 PUCT = Plan(TIC_TAC_TOE, SearchSettings(algorithm="puct", simulations=24, **NO_FRILLS))

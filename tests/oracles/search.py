@@ -308,7 +308,7 @@ class Search:
             mixed = np.float32((own + visits.sum() * average) / (visits.sum() + 1))
         completed = np.where(visits > 0, values, mixed)
         low, high = completed[node.legal].min(), completed[node.legal].max()
-        rescaled = (completed - low) / np.maximum(high - low, np.float32(1e-8))
+        rescaled = (completed - low) / np.float32(max(high - low, self.settings.value_range, 1e-8))
         weight = np.float32(self.settings.visit_offset + visits.max()) * np.float32(self.settings.value_scale)
         return np.where(node.legal, weight * rescaled, 0)
 

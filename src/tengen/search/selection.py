@@ -128,11 +128,11 @@ def completed_values(row: NodeRow) -> PerMove:
 
 
 def improved_logits(row: NodeRow, settings: SearchSettings) -> PerMove:
-    """The prior's logits plus the completed values, rescaled to [0, 1] over the legal moves."""
+    """The prior's logits plus the completed values, rescaled to [0, 1] over the legal moves (see `value_range`)."""
     values = completed_values(row)
     low = -_largest(jnp.where(row.legal, -values, -jnp.inf))
     high = _largest(jnp.where(row.legal, values, -jnp.inf))
-    rescaled = (values - low) / jnp.maximum(high - low, 1e-8)
+    rescaled = (values - low) / jnp.maximum(high - low, max(settings.value_range, 1e-8))
     weight = (settings.visit_offset + _largest(row.visits)) * settings.value_scale
     return jnp.where(row.legal, row.logits + weight * rescaled, -jnp.inf)
 

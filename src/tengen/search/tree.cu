@@ -205,8 +205,9 @@ __device__ void improved_logits(const Row<EACH>& row, float visits, float* impro
   lowest = -team_largest(lowest);
   highest = team_largest(highest);
   const float weight = (F(VISIT_OFFSET) + team_largest(most)) * F(VALUE_SCALE);
+  const float range = fmaxf(highest - lowest, fmaxf(F(VALUE_RANGE), 1e-8f));
   EACH_MOVE {
-    const float rescaled = (improved[k] - lowest) / fmaxf(highest - lowest, 1e-8f);
+    const float rescaled = (improved[k] - lowest) / range;
     improved[k] = row.legal(k) ? row.logits[k] + weight * rescaled : -INFINITE;
   }
 }

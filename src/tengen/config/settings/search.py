@@ -27,6 +27,9 @@ class SearchSettings:
     gumbel_scale: float = setting(1.0, "Gumbel: scale of the noise (0: the best move)", low=0, high=100)
     value_scale: float = setting(0.1, "Gumbel: weight of values against the policy", low=0, high=100)
     visit_offset: float = setting(50.0, "Gumbel: visits added when values are weighted", low=0, high=1e6)
+    value_range: float = setting(
+        0.0, "Gumbel: smallest range of values that is rescaled to 1 (2: none is)", low=0, high=2, before=0.0
+    )
     score_weight: float = setting(
         0.0, "weight of points next to winning, for games with a score (0: none)", low=0, high=2, before=0.0
     )
