@@ -20,7 +20,7 @@ from tengen.config.settings.match import MatchSettings
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
-from tengen.match.game_record import PlayedGame
+from tengen.match.match_games import PlayedGame
 from tengen.match.openings import MatchOpenings, openings
 from tengen.match.results import MatchResult
 from tengen.run import safe_exit

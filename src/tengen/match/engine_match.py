@@ -2,27 +2,99 @@
 
 Engines think in separate threads, several at once. A player of ours gets the positions of all tables that wait for it
 as one batch of a fixed size, empty places masked, so nothing is compiled twice. A player that breaks the rules, crashes
-or does not answer loses that game, and the others go on.
-"""
+or does not answer loses that game, and the others go on."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax import Array
 
+from tengen import jax_setup
+from tengen.data.records.records import shorten
 from tengen.games.core import Game
 from tengen.games.players import Player
 from tengen.match.engines.engine import RESIGN
-from tengen.match.engines.faults import Fault
 from tengen.match.engines.pool import EnginePool
-from tengen.match.game_record import EngineOpinions, PlayedGame
+from tengen.match.engines.process import Fault
+from tengen.match.match_games import EngineOpinions, PlayedGame
 from tengen.match.openings import MatchOpenings
-from tengen.match.referee import Referee, RefereePosition
+
+
+class RefereePosition(NamedTuple):
+    """A position, on the host."""
+
+    state: Any  # of NumPy arrays
+    legal: np.ndarray  # Bool[A]
+    player: int  # who moves
+    over: bool
+    returns: np.ndarray  # Float32[2]
+
+
+class Referee:
+    """Applies the rules of a game, on the CPU: a single position is too small to be worth a trip to a device."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self._cpu = jax_setup.cpu()
+
+    def begin(self, seed: np.ndarray) -> RefereePosition:
+        """The start of a game; `seed` is the data of a key."""
+        return self._called(_begin, np.asarray(seed, np.uint32))
+
+    def play(self, position: RefereePosition, action: int) -> RefereePosition:
+        """The position after a legal action."""
+        return self._called(_play, position.state, np.int32(action))
+
+    def name(self, position: RefereePosition, action: int) -> str:
+        """The name of that action."""
+        with jax.default_device(self._cpu):
+            return self.game.action_name(position.state, action)
+
+    def read(self, position: RefereePosition, move: str) -> int:
+        """The legal action that a player names. Fault if there is none."""
+        with jax.default_device(self._cpu):
+            try:
+                return self.game.parse_action(position.state, move)
+            except ValueError as error:
+                raise Fault("illegal move", f"played {shorten(move)}: {error}") from None
+
+    def score(self, position: RefereePosition) -> float | None:
+        """The score of player 0 in points; None for games without points."""
+        with jax.default_device(self._cpu):
+            found = _facts(self.game, position.state).get("score")
+        return None if found is None else float(found)
+
+    def _called(self, function: Any, *inputs: Any) -> RefereePosition:
+        with jax.default_device(self._cpu):
+            state, legal, player, over, returns = jax.device_get(function(self.game, *inputs))
+        return RefereePosition(state, legal, int(player), bool(over), returns)
+
+
+@partial(jax.jit, static_argnames="game")
+def _begin(game: Game, seed: Array) -> tuple[Any, ...]:
+    return _look(game, game.init(jax.random.wrap_key_data(seed)))
+
+
+@partial(jax.jit, static_argnames="game")
+def _play(game: Game, state: Any, action: Array) -> tuple[Any, ...]:
+    return _look(game, game.step(state, action))
+
+
+@partial(jax.jit, static_argnames="game")
+def _facts(game: Game, state: Any) -> dict[str, Array]:
+    return game.record_facts(state)
+
+
+def _look(game: Game, state: Any) -> tuple[Any, ...]:
+    return state, game.legal_actions(state), game.to_play(state), game.is_over(state), game.returns(state)
+
 
 Side = Player | EnginePool
 _BEAT = 0.2  # seconds between two checks of whether to stop

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
-from tengen.match.folder import ABOUT
+from tengen.match.match_games import ABOUT
 from tengen.web.folders import leads_out
 from tengen.web.ladder import match_summary
 

@@ -12,7 +12,7 @@ import numpy as np
 from tengen import files
 from tengen.errors import TengenError
 from tengen.match import ratings, results
-from tengen.match.folder import SUMMARY
+from tengen.match.match_games import SUMMARY
 from tengen.match.results import MatchResult
 from tengen.run import networks
 from tengen.web.curves import AXES, brief

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from tengen.games.core import Game
 from tengen.match.engines import engine
 from tengen.match.engines.engine import ForeignEngine, NotStarted, Terms
-from tengen.match.engines.faults import Fault
-from tengen.match.engines.process import Process
+from tengen.match.engines.process import Fault, Process
 
 _TRIES = 3  # to start it, for one game
 

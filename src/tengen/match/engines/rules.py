@@ -13,7 +13,7 @@ from typing import Any
 
 from tengen.data.records.records import shorten
 from tengen.games import go_rules
-from tengen.match.engines.faults import Refusal
+from tengen.match.engines.process import Refusal
 
 Ask = Callable[[str], str]
 """Gives the answer to a GTP command; Refusal if the engine answers with an error."""
