@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.analysis import saving
-from tengen.analysis.chart import Chart, titled, wider
-from tengen.analysis.drawing import Drawing
+from tengen.analysis.drawing import Chart, Drawing, titled, wider
 from tengen.errors import TengenError
 from tengen.match.ratings import Ratings, is_reference
 from tengen.monitor.summary import RatingPoint, numbered

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen.context import device_rows
+from tengen.context import batches
 from tengen.context.batches import Batch, untouched
 from tengen.context.listeners import COLOURS
 from tengen.errors import TengenError
@@ -58,7 +58,7 @@ def check(batch: Batch) -> None:
     count, where = batch.count, f"{batch.label}: "
     if batch.on_device:
         reply = batch.reply["policy"], batch.reply["value"]
-        if not bool(device_rows.is_wrong(*reply, batch["legal"], count)):
+        if not bool(batches.is_wrong(*reply, batch["legal"], count)):
             return
         batch.reply.update(zip(("policy", "value"), map(np.array, reply), strict=True))  # to say what it is
     policy, value, legal = batch.reply["policy"][:count], batch.reply["value"][:count], batch["legal"][:count]

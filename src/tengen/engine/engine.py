@@ -1,4 +1,4 @@
-"""An engine: one network that searches one game."""
+"""An engine: one network that searches one game, with defaults that suit the device."""
 
 import threading
 import time
@@ -10,17 +10,62 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen import schema, search
+from tengen import jax_setup, schema, search
 from tengen.config.settings.engine import EngineSettings
 from tengen.config.settings.search import SearchSettings
-from tengen.engine import device, programs
+from tengen.cores import cores
+from tengen.engine import programs
 from tengen.engine.position import GamePosition
 from tengen.engine.search_report import NetworkView, SearchReport, candidates
 from tengen.games.core import Game
 from tengen.match import players
 from tengen.nets import evaluators
 from tengen.nets.models import PythonModel
+from tengen.nets.specs import Dtype
 from tengen.run.networks import FoundNetwork
+
+_TREE_BYTES = 2**29
+_MOST_SLOTS = 2**17
+_FEWEST_WALKS = 8  # that a search should be made of: leaves of one batch do not know of one another
+
+
+def precision(settings: EngineSettings) -> Dtype:
+    """CPUs have no fast bfloat16; accelerators do."""
+    if settings.precision != "auto":
+        return settings.precision
+    return "float32" if jax.default_backend() == "cpu" else "bfloat16"
+
+
+def beside() -> Any:
+    """The CPU (a `jax.Device`), for the tree of a network on an accelerator; None where both are on one device.
+
+    A walk through one tree is a long chain of small steps. An accelerator takes some ten microseconds for each of
+    them, a CPU less than one.
+    """
+    return None if jax.default_backend() == "cpu" else jax_setup.cpu()
+
+
+def leaves(settings: EngineSettings) -> int:
+    """How many positions of one tree to evaluate at once.
+
+    Two per core fill the threads of a CPU (b6c96 on 9x9 and two cores: 0.98 of the best batch's speed at 4), and more
+    only make the search blinder. An accelerator has a batch of 32 almost in the time of one position. A search of few
+    visits takes fewer, so that it still sees what it finds out.
+    """
+    if settings.leaves is not None:
+        return settings.leaves
+    most = min(max(2 * len(cores()), 4), 16) if jax.default_backend() == "cpu" else 32
+    return max(1, min(most, settings.visits // _FEWEST_WALKS))
+
+
+def slots(game: Game, told: SearchSettings, settings: EngineSettings) -> int:
+    """How many positions a tree has room for."""
+    enough = 4 * told.leaves
+    if settings.slots is not None:
+        return max(settings.slots, enough)
+    per_thousand = search.bytes_needed(game, told, 1, 100_000) // 100
+    return max(min(1000 * _TREE_BYTES // per_thousand, _MOST_SLOTS), enough)
+
 
 BLOCK_SECONDS = 0.05
 """The duration of a compiled block of simulations, after which a search can be stopped."""
@@ -39,8 +84,8 @@ class Engine:
         self.settings = EngineSettings() if settings is None else settings
         schema.from_options(EngineSettings, asdict(self.settings), "engine")
         self.game = (found.saved.make_game() if game is None else game).exact
-        self.leaves = device.leaves(self.settings)
-        self.evaluate, params = evaluators.saved(found.path, self.game, device.precision(self.settings))
+        self.leaves = leaves(self.settings)
+        self.evaluate, params = evaluators.saved(found.path, self.game, precision(self.settings))
         self.params = jax.device_put(params)  # once, not with every call
         self.position = GamePosition(self.game)
         wanted = SearchSettings(
@@ -51,8 +96,8 @@ class Engine:
             kernels="plain",  # pruning and several leaves know nothing of the others
         )
         told = players.strongest(wanted)
-        self._device, self._beside = jax.devices()[0], device.beside()
-        room = device.slots(self.game, told, self.settings)
+        self._device, self._beside = jax.devices()[0], beside()
+        room = slots(self.game, told, self.settings)
         with jax.default_device(self._beside):
             tree = programs.plant(self.game, told, self.position.state, room)
         self._tree = tree if self._beside is None else jax.device_put(tree, self._beside)

@@ -2,7 +2,7 @@
 
 program.py    the games as compiled functions, one call for a step of all of them
 opponents.py  who the opponent is
-vector.py     `GameVectorEnv`; single.py `GameEnv`
+vector.py     `GameVectorEnv` and `GameEnv`
 """
 
 import contextlib
@@ -17,6 +17,6 @@ with contextlib.suppress(ModuleNotFoundError):  # the classes say what is missin
     # gymnasium.make("tengen.gym:tengen/Game-v0", game="go"), and make_vec.
     gymnasium.register(
         "tengen/Game-v0",
-        entry_point="tengen.gym.single:GameEnv",
+        entry_point="tengen.gym.vector:GameEnv",
         vector_entry_point="tengen.gym.vector:GameVectorEnv",
     )

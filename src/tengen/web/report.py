@@ -9,7 +9,7 @@ from typing import Any
 from tengen import files, jax_setup
 from tengen.errors import TengenError
 from tengen.web import document, games, page
-from tengen.web.finding import Found
+from tengen.web.folders import Found
 
 NAME = "report.html"
 GAMES = 36

@@ -23,7 +23,7 @@ from tengen.redact import hide
 from tengen.web import document, games, page
 from tengen.web.access import Access
 from tengen.web.document import RunReader
-from tengen.web.finding import Found
+from tengen.web.folders import Found
 from tengen.web.machine import MachineLoad
 
 if TYPE_CHECKING:

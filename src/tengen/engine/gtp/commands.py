@@ -11,7 +11,7 @@ from typing import Protocol
 from tengen import __version__, games
 from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.engine import Engine
-from tengen.engine.gtp import clock
+from tengen.engine.gtp import protocol
 from tengen.engine.gtp.protocol import GtpError, exactly, whole
 from tengen.engine.gtp.report import GtpReport, ReportOptions, parse_options, winrate
 from tengen.engine.position import IllegalMove
@@ -45,7 +45,7 @@ class GtpCommands:
 
     def __init__(self, found: FoundNetwork, play: PlaySettings, engine: EngineSettings) -> None:
         self.found, self.settings, self.engine_settings = found, play, engine
-        self.clock = clock.Clock(lag=play.lag)
+        self.clock = protocol.Clock(lag=play.lag)
         self.engine = self._engine(found.saved.make_game())
         self.playing = False  # has moved in this game, and may ponder
         self._marks: list[int] = []  # how many steps the position had before each move
@@ -258,12 +258,12 @@ class GtpCommands:
 
     def time_settings(self, arguments: list[str]) -> str:
         """Set the clock, or none."""
-        self.clock = clock.standard(arguments, self.settings.lag)
+        self.clock = protocol.standard(arguments, self.settings.lag)
         return ""
 
     def kgs_time_settings(self, arguments: list[str]) -> str:
         """Set the clock in the syntax of KGS."""
-        self.clock = clock.kgs(arguments, self.settings.lag)
+        self.clock = protocol.kgs(arguments, self.settings.lag)
         return ""
 
     def time_left(self, arguments: list[str]) -> str:

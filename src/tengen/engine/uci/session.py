@@ -13,9 +13,8 @@ from tengen.engine.engine import Engine
 from tengen.engine.lines import InputLines, standard_input, write_out
 from tengen.engine.search_report import Candidate, SearchReport
 from tengen.engine.uci import protocol
-from tengen.engine.uci.lag import Lag
 from tengen.engine.uci.position import UciPosition
-from tengen.engine.uci.protocol import UciCommand, UciGo, UciOptions
+from tengen.engine.uci.protocol import Lag, UciCommand, UciGo, UciOptions
 from tengen.errors import TengenError
 from tengen.match.player_spec import find_network
 from tengen.run import networks
