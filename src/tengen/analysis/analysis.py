@@ -22,8 +22,6 @@ FORMAT = 1
 
 
 class NamedMove(NamedTuple):
-    """A move of a line."""
-
     player: int
     action: int
     name: str
@@ -46,16 +44,13 @@ class Analysis:
 
     @property
     def player(self) -> int:
-        """Who moves."""
         return int(self.game.to_play(self.state))
 
     @property
     def mover(self) -> str:
-        """What people call who moves."""
         return player_name(self.game, self.player)
 
     def line(self, actions: Iterable[int]) -> list[NamedMove]:
-        """The moves of a line that begins here."""
         return follow(self.game, self.state, actions)
 
     def ownership(self) -> np.ndarray | None:
@@ -99,7 +94,6 @@ def follow(game: Game, state: Any, actions: Iterable[int]) -> list[NamedMove]:
 
 
 def follow_state(game: Game, state: Any, action: int) -> Any:
-    """The position after a move."""
     return _step(game)(state, np.int32(action))
 
 

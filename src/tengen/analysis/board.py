@@ -15,8 +15,6 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class BoardView:
-    """What is where."""
-
     kind: BoardKind
     stones: np.ndarray  # Int8[H, W]: the player whose stone it is, or EMPTY
     columns: tuple[str, ...]  # names, from the left

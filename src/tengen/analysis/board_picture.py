@@ -26,8 +26,6 @@ _ABOVE = 0.31 * CELL  # from the centre of a place to words that leave room for 
 
 @dataclass(frozen=True)
 class PictureStyle:
-    """The colours of a game."""
-
     ground: str
     players: tuple[str, str]
     letters: tuple[str, str]  # on a stone of each player, so that they can be read
@@ -51,8 +49,6 @@ def mixed(below: str, above: str, opacity: float) -> str:
 
 @dataclass(frozen=True)
 class Geometry:
-    """A board in a picture."""
-
     board: BoardView
 
     @property
@@ -154,8 +150,6 @@ class Geometry:
 
 @dataclass(frozen=True)
 class PictureLayers:
-    """What to show on top of the stones."""
-
     heat: np.ndarray | None = None  # Float[A]: how likely each action is
     ownership: np.ndarray | None = None  # Float[H, W]: 1 where player 0 will own the point, -1 where player 1
     line: Sequence[tuple[int, int]] = ()  # (player, action): how the game is expected to go on

@@ -62,7 +62,6 @@ class Drawing:
         element.text = printable(text)
 
     def to_text(self) -> str:
-        """The SVG document."""
         xml.indent(self._root, " ")
         return xml.tostring(self._root, encoding="unicode") + "\n"
 
@@ -98,7 +97,6 @@ class Chart:
     ys: tuple[float, float]
 
     def x(self, value: float) -> float:
-        """The place of a value in the drawing."""
         left, _, right, _ = self.box
         return left + (right - left) * (value - self.xs[0]) / (self.xs[1] - self.xs[0])
 
@@ -128,7 +126,6 @@ class Chart:
             draw.text(self.x(value), bottom + 16, text, 12, fill=_GREY)
 
     def line(self, points: Iterable[tuple[float, float]], colour: str, **style: Any) -> None:
-        """Connect these values."""
         places = [(self.x(x), self.y(y)) for x, y in points]
         self.drawing.polyline(places, **{"stroke": colour, "stroke_width": 1.5} | style)
 

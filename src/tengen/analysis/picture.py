@@ -23,8 +23,6 @@ _INK, _POLICY, _VISITS = "#222222", "#2c6fbb", "#e08a1e"
 
 
 class Bar(NamedTuple):
-    """One move."""
-
     name: str
     prior: float  # 0 to 1: what the policy says
     share: float | None  # 0 to 1: of the search's visits; None without a search

@@ -63,7 +63,6 @@ def network_line(analysis: Analysis) -> str:
 
 
 def search_line(analysis: Analysis) -> str:
-    """What the search found, in one line."""
     search = analysis.search
     assert search is not None
     expected = " ".join(shown(analysis.line(search.candidates[0].line)))

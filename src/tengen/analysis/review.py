@@ -53,8 +53,6 @@ class ReviewedMove:
 
 @dataclass(frozen=True)
 class ReviewSummary:
-    """How well one player has played."""
-
     player: int
     moves: int
     mean_loss: float
@@ -78,7 +76,6 @@ class Review:
         return len(self.moves) == len(self.record.actions)
 
     def summaries(self) -> list[ReviewSummary]:
-        """The summaries of both players."""
         return [_summary(player, [each for each in self.moves if each.move.player == player]) for player in (0, 1)]
 
     def worst(self) -> list[ReviewedMove]:

@@ -20,7 +20,6 @@ def as_text(review: Review) -> str:
 
 
 def table(review: Review) -> list[str]:
-    """One line per move."""
     names = [player_name(review.game, player) for player in (0, 1)]
     width = max(map(len, names))
     wide = max([4, *(len(each.move.name) for each in review.moves)])
@@ -58,7 +57,6 @@ def overview(review: Review) -> list[str]:
 
 
 def sentence(review: Review, each: ReviewedMove) -> str:
-    """One move in words."""
     who = player_name(review.game, each.move.player)
     return f"move {each.number}: {who} {each.move.name} loses {each.loss:.3f}; better {' '.join(shown(each.best))}"
 
@@ -70,7 +68,6 @@ def progress(each: ReviewedMove, total: int) -> str:
 
 
 def record_ending(game: str) -> str:
-    """What the name of the file ends in."""
     return file_name("", game)
 
 
@@ -101,7 +98,6 @@ def _with_values(review: Review) -> Record:
 
 
 def _comment(review: Review, each: ReviewedMove) -> list[str]:
-    """What is said about a move, line by line."""
     rank = "not looked at" if each.rank is None else f"choice {each.rank}"
     who = player_name(review.game, each.move.player)
     lines = [f"{each.before:+.3f} before, {each.after:+.3f} after for {who}, {rank}"]

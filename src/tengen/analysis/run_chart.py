@@ -36,8 +36,6 @@ _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 
 
 @dataclass(frozen=True)
 class Mark:
-    """The rating of one player."""
-
     name: str
     elo: float
     error: float

@@ -19,8 +19,6 @@ Versions = tuple[int, int]
 
 
 class EndedGame(NamedTuple):
-    """A game that is over."""
-
     number: int
     versions: Versions
     finished: FinishedGames  # this one game, on the host

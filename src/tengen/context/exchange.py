@@ -29,8 +29,6 @@ class ContextStopped(TengenError):
 
 @dataclass(frozen=True)
 class Stats:
-    """The statistics of a context so far."""
-
     games_started: int = 0
     games_finished: int = 0
     black_wins: int = 0
@@ -128,7 +126,6 @@ class BatchExchange:
 
     @property
     def stats(self) -> Stats:
-        """Current statistics."""
         with self._changed:
             return replace(self._stats, waiting=self._words())
 
@@ -326,7 +323,6 @@ class BatchExchange:
 
 
 def _counts(ended: list[EndedGame]) -> dict[str, int]:
-    """What these games add to the statistics."""
     signs = [float(game.finished.result[0]) for game in ended]
     return {
         "games_finished": len(ended),

@@ -79,8 +79,6 @@ class Questions:
 
 
 class News(NamedTuple):
-    """What happened in a turn."""
-
     ended: list[EndedGame]
     begun: list[int]  # the places of new games
     moves: int  # how many were made
@@ -139,12 +137,10 @@ class Group:
 
     @property
     def playing(self) -> bool:
-        """Whether there is any game."""
         return bool((self.number >= 0).any())
 
     @property
     def versions(self) -> set[int]:
-        """The versions that its games use."""
         return set(self._version[:, self.number >= 0].ravel().tolist())
 
     def show(self, rows: np.ndarray, batch: Batch, start: int) -> None:

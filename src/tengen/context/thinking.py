@@ -34,8 +34,6 @@ class LeafQuery(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeSearch:
-    """A tree for each game."""
-
     game: Game
     settings: SearchSettings
     reuse: bool
@@ -108,8 +106,6 @@ def _root_player(tree: Tree) -> Array:
 
 
 class PolicyState(NamedTuple):
-    """The state of `RawPolicy`."""
-
     positions: Any
     stage: Array  # Int8[G]: IDLE, ASKING or READY
     logits: Array  # Float32[G, A]: -inf for illegal moves

@@ -50,7 +50,6 @@ class TrainRows:
         return "" if self.bucket.rows >= least else f"train begins at {least:,} rows, so far {self.bucket.rows:,}"
 
     def add(self, ended: EndedGame) -> None:
-        """Add the rows of one game."""
         kept = ended.finished.kept
         rows = {name: np.asarray(ended.finished.rows[name])[kept] for name in self._stored if name != "version"}
         players = np.asarray(ended.finished.rows["to_play"])[kept]
@@ -132,6 +131,5 @@ class ReplayedRows:
         self._ring = self._append(self._ring, block, np.int32(newest))
 
     def sample(self) -> dict[str, Any]:
-        """The rows of a batch, on the device."""
         self._key, now = jax.random.split(self._key)
         return self._draw(self._ring, now)

@@ -51,7 +51,6 @@ class Console:
         self._begin()
 
     def run(self) -> None:
-        """Play until the user quits."""
         game = self._engine.game
         order = "first" if self.seat == 0 else "second"
         self._write(f"{game.name}: you play {order} against {self._engine.found.name}. help says what you can type.")
@@ -125,7 +124,6 @@ class Console:
         self._values.append(None)
 
     def _examples(self) -> str:
-        """Some legal moves."""
         legal = self._legal()
         more = len(legal) - _EXAMPLES
         return ", ".join(legal[:_EXAMPLES]) + (f" and {more} more." if more > 0 else ".")
@@ -135,7 +133,6 @@ class Console:
         return [self._engine.game.action_name(self._engine.state, int(action)) for action in legal]
 
     def _answer(self) -> None:
-        """The engine's move."""
         report = self._engine.think(self._settings.visits, self._settings.seconds)
         assert report.action is not None
         (name,) = self._engine.position.names([report.action])

@@ -59,7 +59,6 @@ def leaves(settings: EngineSettings) -> int:
 
 
 def slots(game: Game, told: SearchSettings, settings: EngineSettings) -> int:
-    """How many positions a tree has room for."""
     enough = 4 * told.leaves
     if settings.slots is not None:
         return max(settings.slots, enough)
@@ -105,12 +104,10 @@ class Engine:
 
     @property
     def state(self) -> Any:
-        """The present position."""
         return self.position.state
 
     @property
     def actions(self) -> tuple[int, ...]:
-        """The moves so far."""
         return self.position.actions
 
     @property
@@ -141,7 +138,6 @@ class Engine:
         self._forget()
 
     def rewind(self, length: int) -> None:
-        """Forget all steps of the position but the first `length`."""
         self.position.rewind(length)
         self._forget()
 

@@ -24,8 +24,6 @@ class PositionStep:
 
 
 class GamePosition:
-    """One game, its moves so far and its present position."""
-
     def __init__(self, game: Game) -> None:
         self.game = game
         self._init = jax.jit(game.init)
@@ -47,12 +45,10 @@ class GamePosition:
 
     @property
     def state(self) -> Any:
-        """The present position."""
         return self.steps[-1].state
 
     @property
     def actions(self) -> tuple[int, ...]:
-        """The moves so far."""
         return tuple(step.action for step in self.steps if step.action is not None)
 
     @property
@@ -62,7 +58,6 @@ class GamePosition:
 
     @property
     def over(self) -> bool:
-        """Whether the game has ended."""
         return bool(self.game.is_over(self.state))
 
     def legal(self) -> np.ndarray:
@@ -89,11 +84,9 @@ class GamePosition:
         self.steps.append(PositionStep(state, None))
 
     def rewind(self, length: int) -> None:
-        """Forget all steps but the first `length`."""
         del self.steps[max(length, 1) :]
 
     def revise(self, change: Callable[[Any], Any]) -> None:
-        """Change every position of the game so far."""
         self.steps = [PositionStep(change(step.state), step.action) for step in self.steps]
 
     def step(self, state: Any, action: int) -> Any:

@@ -34,18 +34,15 @@ class Roots(NamedTuple):
 
 @partial(jax.jit, static_argnames=("game", "settings", "slots"))
 def plant(game: Game, settings: SearchSettings, state: Any, slots: int) -> search.Tree:
-    """A tree for one position."""
     return search.plant(game, settings, _batch(state), slots)
 
 
 @partial(jax.jit, donate_argnames="tree")
 def restart(tree: search.Tree, state: Any) -> search.Tree:
-    """An empty tree for another position."""
     return search.restart(tree, _batch(state), jnp.ones(1, bool))
 
 
 def advance(tree: search.Tree, action: Array) -> search.Tree:
-    """The tree after a move."""
     return _move(tree, _read_move(tree, action))
 
 
@@ -112,7 +109,6 @@ def _expand(tree: search.Tree, leaves: search.Leaves, said: nets.Evaluation) -> 
 
 @jax.jit
 def roots(tree: search.Tree) -> Roots:
-    """The statistics at the root."""
     one: search.Tree = jax.tree.map(lambda leaf: leaf[0], tree)
     row = row_at(one, one.root, None)
     evaluated = one.visits[one.root] > 0

@@ -10,8 +10,6 @@ from tengen.engine.programs import Roots
 
 @dataclass(frozen=True)
 class Candidate:
-    """A move that was searched."""
-
     action: int
     visits: int
     value: float  # in [-1, 1], for the player who makes it

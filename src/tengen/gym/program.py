@@ -22,8 +22,6 @@ class EnvGames(NamedTuple):
 
 
 class EnvStep(NamedTuple):
-    """What a step gives."""
-
     observation: Observation  # [B, ...]: of the position in which the learner moves next, or of the last one
     legal: Array  # Bool[B, A]
     reward: Array  # Float32[B]

@@ -118,7 +118,6 @@ class GameVectorEnv(gymnasium.vector.VectorEnv):
         return self._legal.copy()
 
     def render(self) -> tuple[str, ...] | None:
-        """The positions as text."""
         if self.render_mode is None or self._games is None:
             return None
         states = jax.device_get(self._games.states)
@@ -184,7 +183,6 @@ class GameEnv(gymnasium.Env):
         self.action_space = self._vector.single_action_space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """A new game."""
         super().reset(seed=seed)
         observation, info = self._vector.reset(seed=int(self.np_random.integers(2**31)))
         return _first(observation), _facts(info)
@@ -199,7 +197,6 @@ class GameEnv(gymnasium.Env):
         return self._vector.action_masks()[0]
 
     def render(self) -> str | None:  # type: ignore[override]
-        """The position as text."""
         found = self._vector.render()
         return found[0] if found and self.render_mode else None
 

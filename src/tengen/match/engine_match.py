@@ -28,8 +28,6 @@ from tengen.match.openings import MatchOpenings
 
 
 class RefereePosition(NamedTuple):
-    """A position, on the host."""
-
     state: Any  # of NumPy arrays
     legal: np.ndarray  # Bool[A]
     player: int  # who moves
@@ -49,11 +47,9 @@ class Referee:
         return self._called(_begin, np.asarray(seed, np.uint32))
 
     def play(self, position: RefereePosition, action: int) -> RefereePosition:
-        """The position after a legal action."""
         return self._called(_play, position.state, np.int32(action))
 
     def name(self, position: RefereePosition, action: int) -> str:
-        """The name of that action."""
         with jax.default_device(self._cpu):
             return self.game.action_name(position.state, action)
 
@@ -115,7 +111,6 @@ class GameTable:
 
     @property
     def side(self) -> int:
-        """The side to move."""
         return self.position.player ^ (self.number % 2)
 
 
@@ -224,7 +219,6 @@ class EngineMatch:
         return table
 
     def _put(self, table: GameTable, action: int) -> None:
-        """Plays a legal action."""
         table.moves.append((table.position.player, self._referee.name(table.position, action)))
         table.actions.append(action)
         table.position = self._referee.play(table.position, action)
@@ -262,7 +256,6 @@ class EngineMatch:
         return self._go_on(table)
 
     def _theirs(self, table: GameTable, future: Future[str]) -> PlayedGame | None:
-        """Plays the move of an engine."""
         try:
             move = future.result()
             if move == RESIGN:
@@ -274,7 +267,6 @@ class EngineMatch:
         return self._go_on(table)
 
     def _opinions(self, table: GameTable) -> EngineOpinions:
-        """The final score by the engines."""
         arguments = (table.place, table.number, table.moves)
         a, b = (side.opinion(*arguments) if isinstance(side, EnginePool) else None for side in self._sides)
         return EngineOpinions(a, b)

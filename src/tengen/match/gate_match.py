@@ -60,8 +60,6 @@ _TINY = 1e-9  # rounding must not ask for half a point more than the share
 
 @dataclass(frozen=True)
 class GateDecision:
-    """How a match ended."""
-
     accepted: bool
     why: str
 
@@ -78,7 +76,6 @@ class GateMatch:
 
     @property
     def result(self) -> MatchResult:
-        """The finished games, counted for the candidate."""
         return self.games.result
 
     @property
@@ -175,7 +172,6 @@ def _by_sprt(settings: GateSettings, games: MatchGames) -> GateDecision | None:
 
 
 def sprt(settings: GateSettings) -> Sprt:
-    """The sequential test with these settings."""
     return Sprt(settings.sprt_low, settings.sprt_high, settings.sprt_error)
 
 

@@ -86,7 +86,6 @@ def _play(game: Hironaka, host: Player, agent: Player, key: Array, games: int) -
 
 @partial(jax.jit, static_argnames=("game", "games"))
 def _start(game: Hironaka, key: Array, games: int) -> tuple[HironakaState, Array]:
-    """[G] new games, and whether any is under way."""
     states = jax.vmap(game.init)(jax.random.split(key, games))
     return states, ~jax.vmap(game.is_over)(states).all()
 
@@ -171,7 +170,6 @@ class RoleSelection:
         return self.standings[0]
 
     def listed(self) -> list[dict[str, Any]]:
-        """As JSON data."""
         return [
             {"name": each.name, "path": str(each.path), "worst": each.worst, "against": each.against}
             for each in self.standings

@@ -61,11 +61,9 @@ class PlayedGame:
 
     @property
     def a_first(self) -> bool:
-        """Whether A was player 0."""
         return self.number % 2 == 0
 
     def to_line(self) -> str:
-        """A line of JSON, without its end."""
         opinions = {side: text for side, text in vars(self.opinions).items() if text is not None}
         return json.dumps({"schema": 1, **dataclasses.asdict(self), "opinions": opinions})
 
@@ -117,7 +115,6 @@ class MatchGames:
 
     @property
     def finished(self) -> list[PlayedGame]:
-        """The finished games in order."""
         return [self.played[number] for number in sorted(self.played)]
 
     @property
@@ -130,7 +127,6 @@ class MatchGames:
 
     @property
     def result(self) -> MatchResult:
-        """The finished games, counted for A."""
         return MatchResult.of_games(*self.names, *self.outcomes)
 
     def by_seat(self) -> dict[str, MatchResult]:
@@ -147,7 +143,6 @@ class MatchGames:
 
     @property
     def endings(self) -> dict[str, int]:
-        """How many games ended how."""
         return dict(collections.Counter(game.ending for game in self.finished).most_common())
 
     def faults(self, side: int) -> list[PlayedGame]:
@@ -172,7 +167,6 @@ class MatchGames:
             yield one.record(game, self.names, date=date, id=id.format(one.number + 1), **rest)
 
     def lines(self) -> list[str]:
-        """A summary for people."""
         lines = [str(self.result)]
         if not self.played:
             return lines
@@ -195,7 +189,6 @@ class MatchGames:
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as JSON data."""
         result = self.result
         about: dict[str, Any] = {"a": result.a, "b": result.b, "games": result.games, "of": self.games}
         if not self.played:
@@ -233,8 +226,6 @@ ABOUT, _GAMES, SUMMARY = "match.json", "games.jsonl", "summary.json"
 
 
 class MatchFolder(MatchGames):
-    """The games of one match, in memory and on disk."""
-
     def __init__(self, folder: Path, names: tuple[str, str], games: int, played: Mapping[int, PlayedGame]) -> None:
         super().__init__(names, games, played)
         self.folder = folder

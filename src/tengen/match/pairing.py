@@ -29,8 +29,6 @@ SPREAD = 300.0  # Elo: how far a network that has not played may be from its nei
 
 @dataclass(frozen=True)
 class PairChoice:
-    """A match that should be played."""
-
     a: str
     b: str
     gain: float  # Elo squared: by how much the variances of all ratings together are expected to shrink

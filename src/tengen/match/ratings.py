@@ -34,8 +34,6 @@ class Rating:
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """All players, the strongest first."""
-
     anchor: str
     players: tuple[Rating, ...]
     covariance: np.ndarray  # Float64[N, N]: in Elo squared, in the order of `players`; zeros for the anchor
@@ -83,7 +81,6 @@ class Ratings:
 
     @property
     def unplayed(self) -> list[str]:
-        """The names of the others."""
         return [rating.name for rating in self.players if not rating.games]
 
     def __str__(self) -> str:
@@ -113,7 +110,6 @@ class Ratings:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """The table as JSON data."""
         return {
             "zero": self.anchor,
             "games": sum(rating.games for rating in self.players) // 2,
@@ -193,7 +189,6 @@ def rate(results: list[MatchResult]) -> Ratings | None:
 
 
 def players_in(results: Iterable[MatchResult]) -> list[str]:
-    """The names of all players in the results, each once."""
     return list(dict.fromkeys(name for result in results for name in (result.a, result.b)))
 
 

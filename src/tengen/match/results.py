@@ -72,7 +72,6 @@ class MatchResult:
 
     @property
     def points(self) -> float:
-        """The points of player A."""
         return self.wins + self.draws / 2
 
     @property
@@ -82,7 +81,6 @@ class MatchResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share."""
         return wilson(self.share, self.games if self.independent is None else self.independent)
 
     @property
@@ -191,7 +189,6 @@ def append(path: Path, *results: MatchResult) -> None:
 
 
 def write(path: Path, *results: MatchResult) -> None:
-    """Replaces the file by one with these results alone."""
     _write(path, _lines(results))
 
 

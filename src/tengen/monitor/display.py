@@ -86,8 +86,6 @@ class Display(abc.ABC):
 
 
 class PlainDisplay(Display):
-    """Lines of text."""
-
     def __init__(self, view: View, file: TextIO | None, beat: float = 1.0) -> None:
         super().__init__(view, beat)
         self._file = file

@@ -45,8 +45,6 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class NetworkInfo:
-    """One network, and what is known about it."""
-
     name: str
     state: str  # "waiting for the gate", "accepted", "rejected", "extra"; "saved" by the fused loop
     samples: int
@@ -58,8 +56,6 @@ class NetworkInfo:
 
 @dataclass(frozen=True)
 class ShuffleInfo:
-    """The newest shuffle."""
-
     name: str
     rows: int
     validation_rows: int
@@ -300,7 +296,6 @@ def _shuffle(base: Path) -> ShuffleInfo | None:
 
 
 def disk_use(base: Path) -> DiskUse:
-    """The disk space of a run, by folder."""
     folders = {"": 0}
     for path in inside(base):
         with contextlib.suppress(OSError):
@@ -339,7 +334,6 @@ def _trained(base: Path) -> dict[str, Any] | None:
 
 
 def _losses(line: Mapping[str, Any]) -> dict[str, float]:
-    """The losses in a line of progress or of an epoch."""
     parts = line.get("losses")
     found = {"loss": line.get("loss"), **(parts if isinstance(parts, dict) else {})}
     return {name: float(loss) for name, loss in found.items() if isinstance(loss, int | float)}

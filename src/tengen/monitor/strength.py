@@ -17,8 +17,6 @@ _LAYERS = re.compile(r"mlp(\d+)x(\d+)(.*)")
 
 @dataclass(frozen=True)
 class StrengthGain:
-    """How much stronger a network is than an earlier one."""
-
     since: float  # seconds of the run
     network: str
     elo: float
@@ -53,7 +51,7 @@ class RatedStrength:
         own = {name for _, name in self.networks}
         return [one.name for one in self.ratings.players if one.name not in own and self.score(one.name) is not None]
 
-    def gain(self) -> "StrengthGain | None":
+    def gain(self) -> StrengthGain | None:
         """The gain since about half the time; None if that is not known."""
         earlier = [one for one in self.networks[:-1] if one[0] <= self.networks[-1][0] / 2]
         if not earlier:

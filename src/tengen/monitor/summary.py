@@ -21,8 +21,6 @@ _NEEDED = "⣿┤└─"  # characters of a chart
 
 @dataclass(frozen=True)
 class RatingPoint:
-    """A rating and when it was measured."""
-
     elapsed: float  # seconds of the run
     elo: float
     error: float = 0.0  # half of the 95 % interval
@@ -30,8 +28,6 @@ class RatingPoint:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run that has ended."""
-
     name: str
     counts: RunCounts
     steps: int
@@ -56,7 +52,6 @@ def render(summary: RunSummary, encoding: str | None = "utf-8") -> str:
 
 
 def can_show(encoding: str | None) -> bool:
-    """Whether an encoding has the characters of charts."""
     try:
         _NEEDED.encode(encoding or "ascii")
     except (LookupError, UnicodeEncodeError):

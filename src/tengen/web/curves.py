@@ -81,7 +81,6 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _means(tally: Mapping[str, Any]) -> dict[str, float]:
-    """Means over the games between two lines."""
     games = tally.get("games", 0)
     if not games:
         return {}
@@ -145,7 +144,6 @@ def epoch_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def evaluation_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Columns of the evaluations of a training of roles."""
     rows = []
     for line in lines:
         if line.get("kind") == "evaluation":

@@ -220,7 +220,6 @@ class RunReader:
         return found
 
     def _listed(self, folder: str) -> list[str]:
-        """The names of the networks in a folder, in the order of training."""
         return self._once(folder, self.base / folder, lambda: _listed(self.base / folder))
 
     def _verdict(self, folder: str, name: str) -> dict[str, Any]:
@@ -262,7 +261,6 @@ class RunReader:
         return sorted((mark for mark in found if mark["elapsed"] is not None), key=lambda mark: mark["elapsed"])
 
     def _data(self, played: PlayedTotals, problems: list[str]) -> dict[str, Any]:
-        """The data of the run: rows, chunks and the newest shuffle."""
         found: dict[str, Any] = {
             "rows": played.rows,
             "games": played.games,
@@ -301,7 +299,6 @@ class RunReader:
 
 
 def page(runs: list[dict[str, Any]], matches: list[dict[str, Any]], *, live: bool) -> dict[str, Any]:
-    """What the page begins with."""
     return {
         "schema": SCHEMA,
         "live": live,

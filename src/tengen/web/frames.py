@@ -104,7 +104,6 @@ def from_states(record: Record, game: Game, states: Sequence[Any]) -> dict[str, 
 
 
 def heading(record: Record, game: Game) -> dict[str, Any]:
-    """A game without its moves."""
     return {
         "game": record.game,
         "id": record.id,

@@ -118,7 +118,6 @@ class PlayRoom:
         return self._state(session)
 
     def undo(self, id: str) -> dict[str, Any]:
-        """Go back to the user's last choice."""
         session = self.get(id)
         engine, steps = session.engine, session.engine.position.steps
         mine = [n for n in range(len(steps) - 1) if session.seat in (None, int(engine.game.to_play(steps[n].state)))]
@@ -143,7 +142,6 @@ class PlayRoom:
         return self._state(self.get(id))
 
     def export(self, id: str) -> dict[str, str]:
-        """The game as a file."""
         return games.exported(self._record(self.get(id)), "game")
 
     def think(self, id: str, visits: int, each: Callable[[dict[str, Any]], None]) -> None:
@@ -185,7 +183,6 @@ class PlayRoom:
         return {**_look(engine.game, states[ply], engine.look(states[ply])), "network": engine.found.name}
 
     def _answer(self, session: PlaySession) -> None:
-        """The engine's moves until it is the user's turn."""
         position = session.engine.position
         while session.seat is not None and not position.over and position.player != session.seat:
             self._engine_moves(session)

@@ -52,7 +52,6 @@ def _leave_out(runs: Sequence[dict[str, Any]], excess: int) -> None:
 
 
 def write(out: Path, bases: Sequence[Path], most_games: int = GAMES) -> Path:
-    """Write the report of these runs. Raises TengenError."""
     found = Found.of(bases)
     if not found.runs:
         raise TengenError(f"{bases[0] if bases else '.'}: there is no run (a folder with config.yaml)")

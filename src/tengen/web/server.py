@@ -84,7 +84,6 @@ class Watched:
         return {id: reader.stamp() for id, (reader, _) in self._readers.items()}
 
     def summaries(self) -> list[dict[str, Any]]:
-        """A few figures of every run."""
         found = []
         for id, (reader, lock) in self._readers.items():
             stamp = reader.stamp()
@@ -97,7 +96,6 @@ class Watched:
         return found
 
     def document(self, id: str) -> bytes:
-        """Everything about a run, as JSON."""
         self.base(id)
         reader, lock = self._readers[id]
         with lock:
@@ -108,7 +106,6 @@ class Watched:
         return known[1]
 
     def disk(self, id: str) -> dict[str, Any] | None:
-        """The disk space of a run."""
         self.base(id)
         return self._readers[id][0].disk()
 
@@ -299,7 +296,6 @@ class LivePage:
             silent, searched = silent + _LOOK, searched + _LOOK
 
     def end(self) -> None:
-        """Let all streams end, and searches stop."""
         self._ending.set()
         if self._room is not None:
             self._room.stop()

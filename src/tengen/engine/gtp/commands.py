@@ -87,22 +87,18 @@ class GtpCommands:
 
     @property
     def game(self) -> Game:
-        """The game that is played."""
         return self.engine.game
 
     # Administration
 
     def known_command(self, arguments: list[str]) -> str:
-        """Whether the command is known."""
         (name,) = exactly(arguments, 1, "a command")
         return "true" if name in self.commands or name in self.streams else "false"
 
     def list_commands(self, arguments: list[str]) -> str:
-        """All commands, one in a line."""
         return "\n".join([*self.commands, *self.streams])
 
     def boardsize(self, arguments: list[str]) -> str:
-        """Start a new game on a board of that size."""
         (size,) = (whole(text) for text in exactly(arguments, 1, "a size"))
         height, width, _ = self.game.planes_shape
         if size not in (height, width):
@@ -118,38 +114,32 @@ class GtpCommands:
         return self.clear_board([])
 
     def clear_board(self, arguments: list[str]) -> str:
-        """Start a new game."""
         self.engine.reset()
         self._marks.clear()
         self._hopeless, self.playing = 0, False
         return ""
 
     def komi(self, arguments: list[str]) -> str:
-        """Only Go has it."""
         raise GtpError(f"{self.game.name} has no komi")
 
     # Moves
 
     def play(self, arguments: list[str]) -> str:
-        """Play a move of the controller."""
         colour, name = exactly(arguments, 2, "a color and a move")
         with self._turn_of(self.colour(colour)) as mark:
             self._move(self.action(name), mark)
         return ""
 
     def genmove(self, arguments: list[str]) -> str:
-        """Choose a move and play it."""
         player = self.colour(*exactly(arguments, 1, "a color"))
         return self._answer(player)
 
     def reg_genmove(self, arguments: list[str]) -> str:
-        """Choose a move without playing it."""
         player = self.colour(*exactly(arguments, 1, "a color"))
         with self._turn_of(player, back=True):
             return self.names([_choice(self._think(player))])[0]
 
     def undo(self, arguments: list[str]) -> str:
-        """Take back the last move of either side."""
         if not self._marks:
             raise GtpError("cannot undo")
         self.engine.rewind(self._marks.pop())
@@ -215,13 +205,11 @@ class GtpCommands:
     # Overridden for Go
 
     def colour(self, text: str) -> int:
-        """The player of that name."""
         if text.lower() not in COLOURS:
             raise GtpError("invalid color")
         return COLOURS[text.lower()]
 
     def action(self, text: str) -> int:
-        """The legal action of that name."""
         try:
             return self.game.parse_action(self.engine.state, text)
         except ValueError as error:
@@ -229,11 +217,9 @@ class GtpCommands:
             raise GtpError("illegal move" if legal else f"invalid move: {error}") from None
 
     def names(self, actions: Sequence[int]) -> list[str]:
-        """The names of successive moves from here."""
         return self.engine.position.names(actions)
 
     def to_move(self, player: int) -> None:
-        """Make it that player's turn."""
         if self.engine.position.over:
             raise GtpError("the game is over")
         if self.engine.position.player != player:
@@ -244,11 +230,9 @@ class GtpCommands:
         return min(max((self.game.max_moves - len(self.engine.actions)) / 2, 4.0), 40.0)
 
     def showboard(self, arguments: list[str]) -> str:
-        """The position as text."""
         return "\n" + self.game.render(self.engine.state)
 
     def final_score(self, arguments: list[str]) -> str:
-        """Who has won."""
         if not self.engine.position.over:
             raise GtpError("cannot score: the game is not over")
         black = float(self.game.returns(self.engine.state)[0])
@@ -257,17 +241,14 @@ class GtpCommands:
     # Time
 
     def time_settings(self, arguments: list[str]) -> str:
-        """Set the clock, or none."""
         self.clock = protocol.standard(arguments, self.settings.lag)
         return ""
 
     def kgs_time_settings(self, arguments: list[str]) -> str:
-        """Set the clock in the syntax of KGS."""
         self.clock = protocol.kgs(arguments, self.settings.lag)
         return ""
 
     def time_left(self, arguments: list[str]) -> str:
-        """Set the time that a player has left."""
         colour, seconds, stones = exactly(arguments, 3, "a color, seconds and stones")
         try:
             left = float(seconds)

@@ -116,7 +116,6 @@ class GoCommands(GtpCommands):
         return self._set_rules(lambda: go_rules.parse(" ".join(arguments)))
 
     def kata_set_rule(self, arguments: list[str]) -> str:
-        """One rule; the others stay."""
         key, value = exactly(arguments, 2, "a rule and its value")
         return self._set_rules(lambda: go_rules.changed(self._rules, key, value))
 
@@ -189,7 +188,6 @@ class GoCommands(GtpCommands):
     # Handicap
 
     def fixed_handicap(self, arguments: list[str]) -> str:
-        """Stones at the places that tradition has for them."""
         (count,) = (whole(text) for text in exactly(arguments, 1, "a number of stones"))
         return self._handicap(go_board.fixed_handicap(self.game.size, count))
 
@@ -208,7 +206,6 @@ class GoCommands(GtpCommands):
         return self._handicap(points)
 
     def set_free_handicap(self, arguments: list[str]) -> str:
-        """Stones where the controller wants them."""
         try:
             points = [self.action(text) for text in arguments]
         except GtpError:
@@ -310,7 +307,6 @@ def _kind(game: Go) -> tuple[int, str, bool]:
 
 
 def _record(path: Path) -> Record:
-    """The first game of an SGF file."""
     try:
         content = files.read_bytes(path, _LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:

@@ -38,12 +38,10 @@ def parse(line: str) -> GtpCommand | None:
 
 
 def success(command: GtpCommand, text: str = "") -> str:
-    """The answer to a command that was done."""
     return f"={command.id}{_body(text)}\n\n"
 
 
 def failure(command: GtpCommand, text: str) -> str:
-    """The answer to a command that could not be done."""
     return f"?{command.id}{_body(text)}\n\n"
 
 
@@ -73,8 +71,6 @@ _LONGEST = 1e7
 
 @dataclass
 class _Side:
-    """What one player has left."""
-
     main: float
     overtime: bool = False
     seconds: float = 0.0  # of the present period of overtime

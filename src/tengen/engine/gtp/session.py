@@ -28,7 +28,6 @@ class GtpSession:
         self._lines = InputLines(source)
 
     def run(self) -> None:
-        """Answer until there is nothing more to answer."""
         while (line := self._lines.next()) is not None:
             command = protocol.parse(line)
             if command is not None:
@@ -89,7 +88,6 @@ class _Answer:
 
 
 def make(found: networks.FoundNetwork, play: PlaySettings, engine: EngineSettings) -> GtpCommands:
-    """The commands for the game that the network plays."""
     return (GoCommands if found.saved.game == "go" else GtpCommands)(found, play, engine)
 
 
@@ -113,7 +111,6 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
 
 
 def _noted(source: Iterable[bytes], log: TextIO | None) -> Iterator[bytes]:
-    """The lines, which are also written to the log."""
     for line in source:
         if log is not None:
             log.write("> " + line.decode("utf-8", "replace").rstrip("\r\n") + "\n")

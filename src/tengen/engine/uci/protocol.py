@@ -17,8 +17,6 @@ _LONGEST_OVERHEAD = 60_000  # milliseconds
 
 @dataclass(frozen=True)
 class UciCommand:
-    """A line that was understood."""
-
     name: str
     words: tuple[str, ...]  # after the name
 
@@ -138,7 +136,6 @@ class UciOptions:
     chess960: bool = False  # castling is the king taking its rook
 
     def declared(self) -> list[str]:
-        """The options as `uci` lists them."""
         return [
             f"option name MultiPV type spin default {self.multi_pv} min 1 max {_MOST_LINES}",
             "option name UCI_ShowWDL type check default false",

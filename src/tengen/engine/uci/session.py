@@ -55,7 +55,6 @@ class UciSession:
         self._lag = Lag()
 
     def run(self) -> None:
-        """Answer until there is nothing more to answer."""
         try:
             while (line := self._lines.next()) is not None:
                 command = protocol.parse(line)
@@ -178,7 +177,6 @@ class UciSession:
         return f"{line[0]} ponder {line[1]}" if len(line) > 1 else line[0]
 
     def _limits(self, go: UciGo, player: int) -> tuple[int | None, float | None]:
-        """(visits, seconds) for the engine."""
         if go.infinite:
             return _FOR_EVER, None
         seconds = go.limit(player, self._lag.margin(self._options.overhead / 1000))
@@ -212,7 +210,6 @@ class _Either:
 
 
 def _any_move(board: UciPosition) -> str:
-    """A legal move, if there is one."""
     legal = board.legal()
     return board.name(legal[0]) if legal else NONE
 
@@ -258,7 +255,6 @@ def info_lines(
 
 
 def about(found: networks.FoundNetwork) -> list[str]:
-    """What the engine says that it is."""
     return [f"id name Tengen {tengen.__version__} {found.name}", "id author the authors of Tengen"]
 
 
@@ -273,7 +269,6 @@ def find(net: str) -> networks.FoundNetwork:
 
 
 def make(found: networks.FoundNetwork, settings: EngineSettings) -> UciPosition:
-    """The engine, compiled."""
     print(f"{found.name}: compiling", file=sys.stderr, flush=True)
     engine = Engine(found, settings=settings)
     engine.warm_up()
@@ -284,6 +279,5 @@ def make(found: networks.FoundNetwork, settings: EngineSettings) -> UciPosition:
 
 
 def serve(net: str, play: PlaySettings, settings: EngineSettings) -> None:
-    """Answer what comes in."""
     found = find(net)
     UciSession(about(found), lambda: make(found, settings), play, standard_input(), write_out).run()

@@ -122,8 +122,6 @@ def check(text: str, game: Game) -> None:
 
 
 class GtpClient:
-    """Sends commands and reads their answers."""
-
     def __init__(self, process: Process) -> None:
         self._process = process
         self._number = 0
@@ -218,8 +216,6 @@ def points(score: str) -> float | None:
 
 
 class UciEngine(ForeignEngine):
-    """A chess engine."""
-
     def __init__(self, process: Process, terms: Terms) -> None:
         super().__init__(process, terms)
         self._moves: list[str] = []

@@ -13,8 +13,6 @@ _TRIES = 3  # to start it, for one game
 
 @dataclass
 class EngineSeat:
-    """An engine at a table."""
-
     engine: ForeignEngine
     game: int  # which game it follows
     told: int = 0  # how many moves of the game the engine knows
@@ -77,7 +75,6 @@ class EnginePool:
         return self._seats[table]
 
     def dismiss(self, table: int) -> None:
-        """Ends the process at a table."""
         seat = self._seats.pop(table, None)
         if seat is not None:
             seat.engine.close()

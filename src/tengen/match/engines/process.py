@@ -33,7 +33,6 @@ class Fault(Exception):
 
     @property
     def ending(self) -> Ending:
-        """The ending of the game, as records name it."""
         return "time" if self.kind == "time" else "forfeit"
 
     def __str__(self) -> str:
@@ -100,7 +99,6 @@ class Process:
 
     @property
     def number(self) -> int:
-        """The number of the process, and of its group."""
         return self._process.pid
 
     @property
@@ -108,7 +106,6 @@ class Process:
         return self._process.poll() is None and not self._ended
 
     def send(self, line: str, seconds: float) -> None:
-        """Writes a line to its standard input."""
         data, end = line.encode() + b"\n", time.monotonic() + seconds
         self._selector.register(self._in, selectors.EVENT_WRITE)
         try:

@@ -33,7 +33,6 @@ except ImportError:
 
 
 def _compiled(function: F) -> F:
-    """The function, compiled if numba is installed."""
     return NUMBA.njit(cache=False)(function) if NUMBA else function
 
 
@@ -49,7 +48,6 @@ class Solver:
 
     @property
     def nodes(self) -> int:
-        """Positions searched so far."""
         return int(self._nodes[0])
 
     def value(self, mine: int, theirs: int) -> int:
@@ -112,7 +110,6 @@ def wins_now(mine: int, theirs: int) -> bool:
 
 @_compiled
 def has_four(stones: int) -> bool:
-    """Four in a line."""
     for step in (1, 6, 7, 8):
         pairs = stones & (stones >> step)
         if pairs & (pairs >> 2 * step):
@@ -201,6 +198,5 @@ def _achieves(
 
 
 def _prime_below(number: int) -> int:
-    """The largest prime of at most that size."""
     candidates = (n for n in range(number, 2, -1) if n % 2 and all(n % d for d in range(3, int(n**0.5) + 1, 2)))
     return next(candidates)

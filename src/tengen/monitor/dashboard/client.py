@@ -47,7 +47,6 @@ class StatusClient(abc.ABC):
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start it, or start it again after it has ended."""
         if not self.alive:
             self.alive = True
             self.hear(ProcessStarted(self._beginning()))
@@ -110,7 +109,6 @@ class StatusClient(abc.ABC):
             self.hear(Said(_text(line)))
 
     async def _followed(self, path: Path, start: int) -> None:
-        """Hear every line that is added to a log."""
         rest = b""
         with contextlib.suppress(OSError), files.open_regular(path) as file:
             file.seek(start)
@@ -124,7 +122,6 @@ class StatusClient(abc.ABC):
                 await asyncio.sleep(0)
 
     def _how(self, code: int) -> ProcessEnded:
-        """The event for an exit code."""
         if code < 0:
             return ProcessEnded(f"{self.name} was killed by {signal_name(-code)}", code)
         return ProcessEnded(f"{self.name} has ended" + (f" with code {code}" if code else ""), code)
@@ -260,7 +257,6 @@ def log_of(socket: Path) -> Path:
 
 
 def understood(line: bytes) -> Any:
-    """The event of a line of the protocol."""
     try:
         message = decode(line)
     except (ProtocolError, OverflowError) as error:

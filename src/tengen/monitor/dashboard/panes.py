@@ -57,7 +57,6 @@ class Pane(VerticalScroll):
             self.border_title = title
 
     def wanted(self, model: Model) -> bool:
-        """Whether there is anything to show."""
         return True
 
     def draw(self, model: Model, now: float, width: int, height: int) -> Text:
@@ -311,7 +310,6 @@ def _worded(stage: LoaderStage, width: int) -> Text:
 
 
 def _queue(stage: LoaderStage, width: int, style: str) -> Text:
-    """How full the queue behind it is."""
     if not stage.queue and not stage.capacity:
         return Text("")
     if stage.capacity <= 0:

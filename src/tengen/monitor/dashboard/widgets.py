@@ -175,8 +175,6 @@ class Quit(ModalScreen[Answer]):
 
 
 class Help(ModalScreen[None]):
-    """Explains the keys and panes."""
-
     BINDINGS: ClassVar[list[BindingType]] = [("escape,question_mark,q,enter", "dismiss", "Close")]
 
     def compose(self) -> ComposeResult:
