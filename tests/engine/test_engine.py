@@ -35,7 +35,7 @@ def engine(noughts_engine: Engine) -> Engine:
 def _consistent(engine: Engine, thought: SearchReport) -> None:
     assert thought.visits == 1 + sum(c.visits for c in thought.candidates)
     assert [c.visits for c in thought.candidates] == sorted((c.visits for c in thought.candidates), reverse=True)
-    legal = engine.position.legal()
+    legal = engine.legal()
     assert all(legal[c.action] and c.line[0] == c.action and -1 <= c.value <= 1 for c in thought.candidates)
 
 
@@ -211,7 +211,7 @@ def test_nothing_is_bounded_for_one_game(noughts: FoundNetwork) -> None:
     game.exact = exact  # as of games whose observation is cheaper for thousands of games
     engine = Engine(noughts, game, QUICK)
     assert engine.game is exact
-    assert engine.position.game is exact
+    assert engine.game is exact
 
 
 def test_networks_that_do_not_fit_are_named(tmp_path: Path) -> None:

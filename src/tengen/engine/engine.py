@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -71,7 +71,7 @@ BLOCK_SECONDS = 0.05
 _LARGEST_BLOCK = 8192
 
 
-class Engine:
+class Engine(GamePosition):
     """A game and its search tree, which is kept from move to move.
 
     The search is PUCT without noise, several leaves at once. A full tree drops its least visited positions
@@ -82,11 +82,10 @@ class Engine:
         self.found = found
         self.settings = EngineSettings() if settings is None else settings
         schema.from_options(EngineSettings, asdict(self.settings), "engine")
-        self.game = (found.saved.make_game() if game is None else game).exact
+        super().__init__((found.saved.make_game() if game is None else game).exact)
         self.leaves = leaves(self.settings)
         self.evaluate, params = evaluators.saved(found.path, self.game, precision(self.settings))
         self.params = jax.device_put(params)  # once, not with every call
-        self.position = GamePosition(self.game)
         wanted = SearchSettings(
             algorithm="puct",
             leaves=self.leaves,
@@ -98,70 +97,36 @@ class Engine:
         self._device, self._beside = jax.devices()[0], beside()
         room = slots(self.game, told, self.settings)
         with jax.default_device(self._beside):
-            tree = programs.plant(self.game, told, self.position.state, room)
+            tree = programs.plant(self.game, told, self.state, room)
         self._tree = tree if self._beside is None else jax.device_put(tree, self._beside)
         self._block = self.leaves
-
-    @property
-    def state(self) -> Any:
-        return self.position.state
-
-    @property
-    def actions(self) -> tuple[int, ...]:
-        return self.position.actions
 
     @property
     def tree(self) -> search.Tree:
         """The search's tree, for `search.dump`; good until the engine thinks or plays again."""
         return self._tree
 
-    def reset(self, state: Any = None, actions: Iterable[int] = ()) -> None:
-        """Begin at `state` (None: as the game begins), then play `actions`. IllegalMove leaves all as it was."""
-        self.position.reset(state, actions)
-        self._forget()
-
     def play(self, action: int) -> None:
         """Make a move; what the tree knows about it is kept. IllegalMove if the rules forbid it."""
-        self.position.play(action)
+        super().play(action)
         self._tree = programs.advance(self._tree, jnp.int32(action))
 
-    def undo(self) -> bool:
-        """Take the last move back; False if there is none. The tree begins empty."""
-        done = self.position.undo()
-        if done:
-            self._forget()
-        return done
-
-    def put(self, state: Any) -> None:
-        """Go on from another position, such as the same with the other player to move."""
-        self.position.put(state)
-        self._forget()
-
-    def rewind(self, length: int) -> None:
-        self.position.rewind(length)
-        self._forget()
-
-    def revise(self, change: Callable[[Any], Any]) -> None:
-        """Change all positions of the game so far, such as their komi."""
-        self.position.revise(change)
-        self._forget()
+    def _changed(self) -> None:
+        self._tree = programs.restart(self._tree, self.state)
 
     def warm_up(self) -> None:
         """Compile what the first moves will need, before any clock runs."""
         self.look()
-        if not self.position.over:
+        if not self.over:
             action = self.think(visits=1).action
             assert action is not None
             self.play(action)
             self._tree = programs.prune(self._tree)
             self.undo()
 
-    def _forget(self) -> None:
-        self._tree = programs.restart(self._tree, self.position.state)
-
     def look(self, state: Any = None) -> NetworkView:
         """The raw output of the network for this position, or for `state`, from the side of the player to move."""
-        state = self.position.state if state is None else state
+        state = self.state if state is None else state
         legal, outputs = jax.device_get(programs.look(self.game, self.evaluate, self.params, state))
 
         def first(head: np.ndarray | None) -> np.ndarray | None:
@@ -214,7 +179,7 @@ class Engine:
         if visits is None and seconds is None:
             visits = self.settings.visits
         told, evaluations, known = start, 0, self._roots()
-        while not self.position.over:
+        while not self.over:
             left = None if visits is None else max(visits, 1) - int(known.visits)
             if int(known.visits) > 0:
                 if (left is not None and left <= 0) or (stop is not None and stop.is_set()):
@@ -260,19 +225,16 @@ class Engine:
         return jax.device_get(programs.roots(self._tree))
 
     def _report(self, known: programs.Roots, seconds: float, evaluations: int) -> SearchReport:
-        over = self.position.over
+        over = self.over
         return SearchReport(
-            player=self.position.player,
+            player=self.player,
             visits=int(known.visits),
-            value=self._result() if over else float(np.clip(known.value, -1, 1)),
+            value=float(self.game.returns(self.state)[self.player] if over else np.clip(known.value, -1, 1)),
             seconds=seconds,
             evaluations=evaluations,
             candidates=[] if over else candidates(known),
             nodes=int(known.used),
         )
-
-    def _result(self) -> float:
-        return float(self.game.returns(self.position.state)[self.position.player])
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Games against networks and analyses of positions in the browser. Needs JAX."""
 
-import contextlib
 import re
 import secrets
 import tempfile
@@ -14,7 +13,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen import files
 from tengen.analysis import analysis, query
 from tengen.config.settings.engine import EngineSettings
 from tengen.data.records.records import Record, RecordError, load_variations
@@ -46,7 +44,6 @@ class PlaySession:
     engine: Engine
     seat: int | None
     visits: int
-    start: Any
     values: list[float | None] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     remarks: tuple[str, ...] = ()
@@ -76,7 +73,7 @@ class PlayRoom:
         start = asked.states()[0] if text.strip() else engine.game.init(jax.random.key(secrets.randbits(31)))
         engine.reset(start, asked.record.actions)
         session = PlaySession(
-            *(secrets.token_urlsafe(12), run, engine, seat, visits, start, list(asked.record.values)),
+            *(secrets.token_urlsafe(12), run, engine, seat, visits, list(asked.record.values)),
             remarks=asked.remarks,
             players=asked.record.players,
             comments=dict(asked.comments),
@@ -119,11 +116,10 @@ class PlayRoom:
 
     def undo(self, id: str) -> dict[str, Any]:
         session = self.get(id)
-        engine, steps = session.engine, session.engine.position.steps
-        mine = [n for n in range(len(steps) - 1) if session.seat in (None, int(engine.game.to_play(steps[n].state)))]
-        if not engine.actions or not mine:
+        length = session.engine.last_choice(session.seat)
+        if length is None:
             raise OptionError("there is nothing to take back")
-        return self.goto(id, engine.actions[: mine[-1]])
+        return self.goto(id, session.engine.actions[: length - 1])
 
     def goto(self, id: str, actions: Sequence[int]) -> dict[str, Any]:
         """Go to the position after these moves from the start: back, on, or into a variation. IllegalMove."""
@@ -134,7 +130,7 @@ class PlayRoom:
         if kept == len(actions):
             session.engine.rewind(kept + 1)
         else:
-            session.engine.reset(session.start, actions)
+            session.engine.reset(session.engine.steps[0].state, actions)
         session.values = [*session.values[:kept], *[None] * (len(actions) - kept)]
         return self._state(session)
 
@@ -150,20 +146,20 @@ class PlayRoom:
         session.stop.clear()
         if self._closing.is_set():
             session.stop.set()
-        engine, position = session.engine, session.engine.position
-        if position.over:
+        engine = session.engine
+        if engine.over:
             each({"done": True, "over": True})
             return
         look = engine.look()
-        shown = _look(engine.game, position.state, look)
+        shown = _look(engine.game, engine.state, look)
         each({**shown, "done": False})
         report = engine.think(
             min(max(visits, 1), MOST_VISITS),
             stop=session.stop,
-            each=lambda so_far: each({**shown, **_search(engine.game, position.state, so_far), "done": False}),
+            each=lambda so_far: each({**shown, **_search(engine.game, engine.state, so_far), "done": False}),
             every=0.25,
         )
-        each({**shown, **_search(engine.game, position.state, report), "done": True})
+        each({**shown, **_search(engine.game, engine.state, report), "done": True})
 
     def look(self, base: Path, network: str, key: str, ply: int) -> dict[str, Any]:
         """What a network thinks of a position of a recorded game: the network that played it, or the newest."""
@@ -183,8 +179,8 @@ class PlayRoom:
         return {**_look(engine.game, states[ply], engine.look(states[ply])), "network": engine.found.name}
 
     def _answer(self, session: PlaySession) -> None:
-        position = session.engine.position
-        while session.seat is not None and not position.over and position.player != session.seat:
+        engine = session.engine
+        while session.seat is not None and not engine.over and engine.player != session.seat:
             self._engine_moves(session)
 
     def _engine_moves(self, session: PlaySession) -> None:
@@ -196,38 +192,28 @@ class PlayRoom:
 
     def _record(self, session: PlaySession) -> Record:
         engine = session.engine
-        game, over = engine.game, engine.position.over
-        usual, start = (game.render(state) for state in (game.init(jax.random.key(0)), session.start))
-        rest: dict[str, Any] = {"ending": "unknown"}
-        if over:
-            rest = {"ending": "played out", "result": float(game.returns(engine.state)[0])}
-            if "score" in (facts := game.record_facts(engine.state)):
-                rest["score"] = float(facts["score"])
         names = ["you", "you"]
         if session.seat is not None:
             names[1 - session.seat] = engine.found.name
-        players = (session.players[0] or names[0], session.players[1] or names[1])
-        values = tuple(session.values)
-        return Record.of(game, engine.actions, values=values, players=players, network=engine.found.name,
-                         start=None if start == usual else start, **rest)  # fmt: skip
+        players = tuple(given or name for given, name in zip(session.players, names, strict=True))
+        return engine.record(values=tuple(session.values), players=players, network=engine.found.name)
 
     def _state(self, session: PlaySession) -> dict[str, Any]:
         engine = session.engine
-        game, position = engine.game, engine.position
-        record = self._record(session)
-        legal = np.flatnonzero(position.legal()) if not position.over else []
+        game, record = engine.game, self._record(session)
+        legal = np.flatnonzero(engine.legal()) if not engine.over else []
         return {
             "id": session.id,
             "network": engine.found.name,
             "seat": session.seat,
             "visits": session.visits,
-            "player": position.player,
-            "over": position.over,
+            "player": engine.player,
+            "over": engine.over,
             "remarks": list(session.remarks),
             "variations": session.variations,
             "comments": session.comments,
-            "legal": [_named(game, position.state, int(action)) for action in legal],
-            "record": frames.from_states(record, game, [step.state for step in position.steps]),
+            "legal": [_named(game, engine.state, int(action)) for action in legal],
+            "record": frames.from_states(record, game, [step.state for step in engine.steps]),
         }
 
 
@@ -235,11 +221,9 @@ def network_path(base: Path, name: str) -> Path:
     """The folder of a network of a run; empty: the run, whose newest network is meant."""
     if not name:
         return base
-    for folder in (networks.ACCEPTED, networks.CANDIDATES, networks.REJECTED, networks.EXTRA):
-        with contextlib.suppress(OSError):
-            for path in files.inside(base / folder):
-                if path.name == name and networks.is_there(path):
-                    return path
+    # A name comes from a browser, and must not lead anywhere else.
+    if Path(name).name == name != ".." and (found := networks.known(base, name)) is not None:
+        return found
     raise OptionError(f"{base.name}: there is no network {name!r}")
 
 

@@ -148,7 +148,7 @@ class GtpCommands:
     @contextlib.contextmanager
     def _turn_of(self, player: int, back: bool = False) -> Iterator[int]:
         """Make it that player's turn; yields the number of steps before. Undone if something fails, or with `back`."""
-        mark = len(self.engine.position.steps)
+        mark = len(self.engine.steps)
         try:
             self.to_move(player)
             yield mark
@@ -156,7 +156,7 @@ class GtpCommands:
             back = True
             raise
         finally:
-            if back and len(self.engine.position.steps) > mark:
+            if back and len(self.engine.steps) > mark:
                 self.engine.rewind(mark)
 
     def _answer(
@@ -199,7 +199,7 @@ class GtpCommands:
 
     def ponder(self, stream: AnalysisStream) -> None:
         """Think in the opponent's time until the next command."""
-        if self.settings.ponder and self.playing and not self.engine.position.over:
+        if self.settings.ponder and self.playing and not self.engine.over:
             self.engine.think(_FOR_EVER, stop=stream.interrupted)
 
     # Overridden for Go
@@ -217,12 +217,12 @@ class GtpCommands:
             raise GtpError("illegal move" if legal else f"invalid move: {error}") from None
 
     def names(self, actions: Sequence[int]) -> list[str]:
-        return self.engine.position.names(actions)
+        return self.engine.names(actions)
 
     def to_move(self, player: int) -> None:
-        if self.engine.position.over:
+        if self.engine.over:
             raise GtpError("the game is over")
-        if self.engine.position.player != player:
+        if self.engine.player != player:
             raise GtpError(f"it is {'black' if player else 'white'}'s turn")
 
     def moves_left(self) -> float:
@@ -233,7 +233,7 @@ class GtpCommands:
         return "\n" + self.game.render(self.engine.state)
 
     def final_score(self, arguments: list[str]) -> str:
-        if not self.engine.position.over:
+        if not self.engine.over:
             raise GtpError("cannot score: the game is not over")
         black = float(self.game.returns(self.engine.state)[0])
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
@@ -288,7 +288,7 @@ class GtpCommands:
         return lambda report: stream.line(words(writer, report, options))
 
     def _player(self, options: ReportOptions) -> int:
-        return self.engine.position.player if options.player is None else options.player
+        return self.engine.player if options.player is None else options.player
 
 
 def _choice(report: SearchReport) -> int:

@@ -139,7 +139,7 @@ class GoCommands(GtpCommands):
 
     def _replay(self, old: Engine) -> None:
         """Repeat the game so far, which was played under other rules. GtpError if these forbid one of its moves."""
-        start, *steps = old.position.steps
+        start, *steps = old.steps
         self.engine.reset(self.game.position(start.state.chains, int(start.state.turn)))
         number = 0
         for step in steps:
@@ -176,7 +176,7 @@ class GoCommands(GtpCommands):
         """
         state = go_board.running(self.game, self.engine.state)
         if int(state.turn) != player:
-            passed = self.engine.position.step(state, self.game.points)
+            passed = self.engine.step(state, self.game.points)
             state = go_board.unpassed(go_board.running(self.game, passed))
         if state is not self.engine.state:
             self.engine.put(state)
@@ -256,7 +256,7 @@ class GoCommands(GtpCommands):
 
     def _follow(self, start: GoState | None, actions: Sequence[int]) -> None:
         """A new game from `start`, and its moves. IllegalMove leaves the old one as it was."""
-        steps, marks = list(self.engine.position.steps), list(self._marks)
+        steps, marks = list(self.engine.steps), list(self._marks)
         try:
             self.clear_board([])
             if start is not None:
@@ -264,15 +264,15 @@ class GoCommands(GtpCommands):
                 self._handicap_stones = 0 if white else black
                 self.engine.reset(self._with_komi(start))
             for number, action in enumerate(actions, 1):
-                mark = len(self.engine.position.steps)
-                self.to_move(self.engine.position.player)
+                mark = len(self.engine.steps)
+                self.to_move(self.engine.player)
                 try:
                     self._move(action, mark)
                 except GtpError:
                     raise IllegalMove(f"move {number}, {self.names([action])[0]}, is illegal here") from None
         except IllegalMove:
             self._marks[:] = marks
-            self.engine.position.steps[:] = steps
+            self.engine.steps[:] = steps
             self.engine.rewind(len(steps))
             raise
 

@@ -46,7 +46,7 @@ class UciPosition:
             if problem is not None:
                 return problem
             self._moves = (*self._moves, move)
-            self._lengths.append(len(self.engine.position.steps))
+            self._lengths.append(len(self.engine.steps))
         return None
 
     def warm_up(self) -> None:
@@ -58,7 +58,7 @@ class UciPosition:
 
     def go_on(self) -> None:
         """Be at a position in which the engine can think, if there is any move."""
-        if self.engine.position.over:
+        if self.engine.over:
             state = self.game.resumed(self.engine.state)
             if self.game.moment(state).legal.any():
                 self.engine.put(state)
@@ -74,14 +74,14 @@ class UciPosition:
 
     def names(self, actions: tuple[int, ...]) -> list[str]:
         """The same for moves that follow one another."""
-        return self.engine.position.names(actions, self._name)
+        return self.engine.names(actions, self._name)
 
     def _name(self, state: ChessState, action: int) -> str:
         return chess_names.uci(self.game.geometry, self.game.setup(state), action, self.chess960)
 
     def _play(self, move: str) -> str | None:
         self.go_on()
-        if self.engine.position.over:
+        if self.engine.over:
             return f"{move} is not possible: the game is over"
         try:
             self.engine.play(self.game.parse_action(self.engine.state, move))

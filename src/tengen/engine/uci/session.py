@@ -146,10 +146,10 @@ class UciSession:
 
     def _search(self, board: UciPosition, go: UciGo) -> str:
         engine = board.engine
-        if engine.position.over:  # mate, stalemate, or nothing left to mate with
+        if engine.over:  # mate, stalemate, or nothing left to mate with
             return _any_move(board)
         draw = engine.look().draw if self._options.show_wdl else 0.0
-        player = engine.position.player
+        player = engine.player
         self._lag.clock_says(player, go.clock[player])
         visits, planned = self._limits(go, player)
 
