@@ -136,7 +136,7 @@ def look(base: Path) -> RunOverview:
         strongest[-1] if strongest else None,
         playable=any(network.state in ("accepted", "saved") for network in networks),
     )
-    shuffle, disk = attempt(_shuffle, None), attempt(disk_use, DiskUse())
+    shuffle, disk = attempt(newest_shuffle, None), attempt(disk_use, DiskUse())
     return replace(
         found,
         networks=tuple(networks),
@@ -287,7 +287,7 @@ def _network(state: str, entry: networks.NetworkEntry, rated: dict[str, Rating])
     )
 
 
-def _shuffle(base: Path) -> ShuffleInfo | None:
+def newest_shuffle(base: Path) -> ShuffleInfo | None:
     found = shuffled.newest(base)
     if found is None:
         return None

@@ -111,8 +111,9 @@ def hints(rated: RatedStrength | None, more_search: str, larger: str, references
             f"to see how strong it is, give it more time: there was none for matches against {', '.join(missed)}"
         )
     elif rated.wins_everything:
-        stronger = _stronger(references)
-        found.append(f"to see how strong it is, add a stronger opponent: --set 'rating.references={stronger}'")
+        counts = [int(name.removeprefix("mcts:")) for name in references if name.startswith("mcts:")]
+        listed = ", ".join((*references, f"mcts:{min(4 * max(counts, default=25), 9999)}"))
+        found.append(f"to see how strong it is, add a stronger opponent: --set 'rating.references=[{listed}]'")
     return found
 
 
@@ -136,9 +137,3 @@ def _above(ratings: Ratings, name: str, other: str, kind: str, called: str = "")
     gap, error = ratings.difference(name, other)
     where = "above" if gap >= 0 else "below"
     return f"{abs(gap):.0f} +-{error:.0f} Elo {where} {called or f'{other} {kind}'.strip()}"
-
-
-def _stronger(references: Sequence[str]) -> str:
-    """The references, and a search four times as large as the largest of them."""
-    counts = [int(name.removeprefix("mcts:")) for name in references if name.startswith("mcts:")]
-    return f"[{', '.join((*references, f'mcts:{min(4 * max(counts, default=25), 9999)}'))}]"

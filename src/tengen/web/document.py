@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 from tengen import schema
 from tengen.config import reader, source
 from tengen.config.problems import ConfigError
-from tengen.data.shuffle import folders as shuffled
 from tengen.errors import TengenError
 from tengen.games import Game, game_class, ships
 from tengen.match import results
@@ -166,11 +166,11 @@ class RunReader:
             "calibration": curves.calibration(played_since),
             "marks": self._marks(progress, others, tables.get("progress", {})),
             "ladders": ladders,
-            "matches": [one for one in map(ladder.match_summary, inside(self.base / "matches")) if one],
+            "matches": ladder.match_summaries(inside(self.base / "matches")),
             "networks": there[:_NETWORKS],
             "more_networks": max(len(there) - _NETWORKS, 0),
             "games_of": games.networks_with_games(self.base),
-            "data": self._data(played, problems) | _of_others(found, progress),
+            "data": self._data(played) | _of_others(found, progress),
             "parts": [{**part.values(), "restarts": part.restarts} for part in found.status.parts],
             "commands": dict(found.commands),
             "reached": found.reached,
@@ -260,24 +260,12 @@ class RunReader:
                     found.append({"elapsed": elapsed_at(name), "kind": state, "text": f"{state}: {name}"})
         return sorted((mark for mark in found if mark["elapsed"] is not None), key=lambda mark: mark["elapsed"])
 
-    def _data(self, played: PlayedTotals, problems: list[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "rows": played.rows,
-            "games": played.games,
-            "chunks": played.chunks,
-            "corrupt": len(played.corrupt),
-        }
+    def _data(self, played: PlayedTotals) -> dict[str, Any]:
+        found: dict[str, Any] = {name: getattr(played, name) for name in ("rows", "games", "chunks")}
+        found["corrupt"] = len(played.corrupt)
         with contextlib.suppress(TengenError, OSError, ValueError, TypeError):
-            newest = shuffled.newest(self.base)
-            if newest is not None:
-                train = sum(int(file.rows) for file in newest.train)
-                held = sum(int(file.rows) for file in newest.validation)
-                found["shuffle"] = {
-                    "name": newest.name,
-                    "rows": train,
-                    "validation": held,
-                    "window": [int(newest.window[0]), int(newest.window[1])],
-                }
+            if (newest := overview.newest_shuffle(self.base)) is not None:
+                found["shuffle"] = asdict(newest)
         return found
 
     def _trainer_histories(self) -> list[MetricsHistory]:

@@ -5,13 +5,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from tengen import files
 from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 from tengen.match.match_games import ABOUT
-from tengen.web.ladder import match_summary
 
 
 def inside(folder: Path) -> list[Path]:
@@ -48,9 +47,6 @@ class Found:
                 raise TengenError(f"{folder}: {what}")
             _look(folder, _DEPTH, runs, matches)
         return cls(_ids(list(dict.fromkeys(runs))), tuple(dict.fromkeys(matches)))
-
-    def match_results(self) -> list[dict[str, Any]]:
-        return [one for one in map(match_summary, self.matches) if one]
 
 
 def _look(folder: Path, depth: int, runs: list[Path], matches: list[Path]) -> None:

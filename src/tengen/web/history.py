@@ -50,7 +50,8 @@ class MetricsHistory:
                 self._clear(head)
             file.seek(self._read)
             self._scan(file)
-        self._kept = [found for line in self._kept if (found := _parsed(line)) is not None]
+        lines = (metrics.parse_line(line) if isinstance(line, bytes) else line for line in self._kept)
+        self._kept = [line for line in lines if line is not None]
         self._head = self._head[: self._read]
         return (self._head, self._read) != before
 
@@ -73,7 +74,3 @@ class MetricsHistory:
             elif len(self.others) < _RARE and (line := metrics.parse_line(raw)) is not None:
                 self.others.append(line)
         self._read, self.lines, self._stride, self._newest = read, lines, stride, newest
-
-
-def _parsed(line: bytes | dict[str, Any]) -> dict[str, Any] | None:
-    return metrics.parse_line(line) if isinstance(line, bytes) else line

@@ -244,7 +244,11 @@ def pasted(text: str, saved: Any) -> tuple[query.Query, list[tuple[int, ...]]]:
             raise RecordError(f"this FEN cannot be used: {why}") from None
         return query.Query(Record(saved.game, usual.record.options, (), start=usual.game.render(state))), []
     if not (text.startswith("(") or "tengen record" in text[:200] or _PGN.match(text)):
-        return _named_moves(usual, text), []
+        try:
+            return usual.then(text), []
+        except TengenError as error:
+            why = str(error).partition(": ")[2]
+            raise OptionError(f"expected SGF, PGN, FEN or moves such as the board names them; {why}") from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pasted"
         path.write_text(text, "utf-8")
@@ -252,15 +256,6 @@ def pasted(text: str, saved: Any) -> tuple[query.Query, list[tuple[int, ...]]]:
             return query.read_game(path, saved), load_variations(path, 0)
         except TengenError as error:
             raise OptionError(str(error).replace(f"{path}: ", "")) from None
-
-
-def _named_moves(usual: query.Query, text: str) -> query.Query:
-    try:
-        return usual.then(text)
-    except TengenError as error:
-        raise OptionError(
-            f"expected SGF, PGN, FEN or moves such as the board names them; {str(error).partition(': ')[2]}"
-        ) from None
 
 
 def _named(game: Game, state: Any, action: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from tengen import files, jax_setup
 from tengen.errors import TengenError
-from tengen.web import document, games, page
+from tengen.web import document, games, ladder, page
 from tengen.web.folders import Found
 
 NAME = "report.html"
@@ -27,7 +27,7 @@ def make(found: Found, most_games: int = GAMES) -> str:
         run["disk"] = reader.disk()
         run["games_embedded"] = games.selection(base, max(most_games // len(found.runs), 3)) if most_games else []
         runs.append(run)
-    matches, title = found.match_results(), ", ".join(run["name"] for run in runs) + " · Tengen"
+    matches, title = ladder.match_summaries(found.matches), ", ".join(run["name"] for run in runs) + " · Tengen"
 
     def html() -> str:
         for run in runs:

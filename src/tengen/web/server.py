@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tengen.errors import TengenError
 from tengen.redact import hide
-from tengen.web import document, games, page
+from tengen.web import document, games, ladder, page
 from tengen.web.access import Access
 from tengen.web.document import RunReader
 from tengen.web.folders import Found
@@ -65,7 +65,7 @@ class Watched:
     def find(self) -> None:
         """Look for new runs and matches. TengenError if a named folder is gone."""
         found = Found.of(self._folders)
-        self.matches = found.match_results()
+        self.matches = ladder.match_summaries(found.matches)
         known = dict(self._readers)
         for id, base in found.runs.items():
             if id not in known or known[id][0].base != base:

@@ -2,17 +2,15 @@
 
 import contextlib
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
 
 from tengen import __version__, games
 from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.engine import Engine
 from tengen.engine.gtp import protocol
-from tengen.engine.gtp.protocol import GtpError, exactly, whole
+from tengen.engine.gtp.protocol import GtpAnswer, GtpError, exactly, whole
 from tengen.engine.gtp.report import GtpReport, ReportOptions, parse_options, winrate
 from tengen.engine.position import IllegalMove
 from tengen.engine.search_report import SearchReport
@@ -28,18 +26,6 @@ COLOURS = {"b": 0, "black": 0, "first": 0, "w": 1, "white": 1, "second": 1}
 Words = Callable[[GtpReport, SearchReport, ReportOptions], str]
 
 
-class AnalysisStream(Protocol):
-    """An answer of many lines that are sent as they come."""
-
-    interrupted: threading.Event  # is set when the next command waits
-
-    def begin(self) -> None:
-        """Say that the command was understood."""
-
-    def line(self, text: str) -> None:
-        """Send a line, which begins the answer if nothing has. Empty ones, which would end it, are left out."""
-
-
 class GtpCommands:
     """One game, and the commands for it."""
 
@@ -50,7 +36,7 @@ class GtpCommands:
         self.playing = False  # has moved in this game, and may ponder
         self._marks: list[int] = []  # how many steps the position had before each move
         self._hopeless = 0
-        self.commands: dict[str, Callable[[list[str]], str]] = {
+        self.commands: dict[str, Callable[[list[str]], str | None]] = {
             "protocol_version": self._fixed("2"),
             "name": self._fixed("Tengen"),
             "version": self._fixed(f"{__version__} {found.name}"),
@@ -70,7 +56,7 @@ class GtpCommands:
             "time_left": self.time_left,
             "final_score": self.final_score,
         }
-        self.streams: dict[str, Callable[[list[str], AnalysisStream], None]] = {
+        self.streams: dict[str, Callable[[list[str], GtpAnswer], None]] = {
             "lz-analyze": partial(self._analyze, GtpReport.leela),
             "kata-analyze": partial(self._analyze, GtpReport.katago),
             "lz-genmove_analyze": partial(self._genmove_analyze, GtpReport.leela),
@@ -98,7 +84,7 @@ class GtpCommands:
     def list_commands(self, arguments: list[str]) -> str:
         return "\n".join([*self.commands, *self.streams])
 
-    def boardsize(self, arguments: list[str]) -> str:
+    def boardsize(self, arguments: list[str]) -> None:
         (size,) = (whole(text) for text in exactly(arguments, 1, "a size"))
         height, width, _ = self.game.planes_shape
         if size not in (height, width):
@@ -111,24 +97,22 @@ class GtpCommands:
                 raise GtpError("unacceptable size") from None
             made.warm_up()
             self.engine = made
-        return self.clear_board([])
+        self.clear_board([])
 
-    def clear_board(self, arguments: list[str]) -> str:
+    def clear_board(self, arguments: list[str]) -> None:
         self.engine.reset()
         self._marks.clear()
         self._hopeless, self.playing = 0, False
-        return ""
 
-    def komi(self, arguments: list[str]) -> str:
+    def komi(self, arguments: list[str]) -> None:
         raise GtpError(f"{self.game.name} has no komi")
 
     # Moves
 
-    def play(self, arguments: list[str]) -> str:
+    def play(self, arguments: list[str]) -> None:
         colour, name = exactly(arguments, 2, "a color and a move")
         with self._turn_of(self.colour(colour)) as mark:
             self._move(self.action(name), mark)
-        return ""
 
     def genmove(self, arguments: list[str]) -> str:
         player = self.colour(*exactly(arguments, 1, "a color"))
@@ -139,11 +123,10 @@ class GtpCommands:
         with self._turn_of(player, back=True):
             return self.names([_choice(self._think(player))])[0]
 
-    def undo(self, arguments: list[str]) -> str:
+    def undo(self, arguments: list[str]) -> None:
         if not self._marks:
             raise GtpError("cannot undo")
         self.engine.rewind(self._marks.pop())
-        return ""
 
     @contextlib.contextmanager
     def _turn_of(self, player: int, back: bool = False) -> Iterator[int]:
@@ -197,7 +180,7 @@ class GtpCommands:
             raise GtpError("illegal move") from None
         self._marks.append(mark)
 
-    def ponder(self, stream: AnalysisStream) -> None:
+    def ponder(self, stream: GtpAnswer) -> None:
         """Think in the opponent's time until the next command."""
         if self.settings.ponder and self.playing and not self.engine.over:
             self.engine.think(_FOR_EVER, stop=stream.interrupted)
@@ -240,15 +223,13 @@ class GtpCommands:
 
     # Time
 
-    def time_settings(self, arguments: list[str]) -> str:
+    def time_settings(self, arguments: list[str]) -> None:
         self.clock = protocol.standard(arguments, self.settings.lag)
-        return ""
 
-    def kgs_time_settings(self, arguments: list[str]) -> str:
+    def kgs_time_settings(self, arguments: list[str]) -> None:
         self.clock = protocol.kgs(arguments, self.settings.lag)
-        return ""
 
-    def time_left(self, arguments: list[str]) -> str:
+    def time_left(self, arguments: list[str]) -> None:
         colour, seconds, stones = exactly(arguments, 3, "a color, seconds and stones")
         try:
             left = float(seconds)
@@ -257,11 +238,10 @@ class GtpCommands:
         if not math.isfinite(left):
             raise GtpError("syntax error: expected seconds")
         self.clock.left(self.colour(colour), left, whole(stones))
-        return ""
 
     # Analysis
 
-    def _analyze(self, words: Words, arguments: list[str], stream: AnalysisStream) -> None:
+    def _analyze(self, words: Words, arguments: list[str], stream: GtpAnswer) -> None:
         """Report again and again until the next command."""
         options = parse_options(arguments, self.colour)
         with self._turn_of(self._player(options), back=True):
@@ -271,19 +251,19 @@ class GtpCommands:
             # Even if the search has ended, the answer goes on until the next command.
             stream.interrupted.wait()
 
-    def _genmove_analyze(self, words: Words, arguments: list[str], stream: AnalysisStream) -> None:
+    def _genmove_analyze(self, words: Words, arguments: list[str], stream: GtpAnswer) -> None:
         """`genmove` with reports on the way."""
         options = parse_options(arguments, self.colour)
         say = self._reporter(options, stream, words)
         stream.line(f"play {self._answer(self._player(options), say, say, options.every)}")
 
-    def _cgos_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
+    def _cgos_genmove_analyze(self, arguments: list[str], stream: GtpAnswer) -> None:
         """`genmove` with one report, for CGOS."""
         options = parse_options(arguments, self.colour)
         say = self._reporter(options, stream, GtpReport.cgos)
         stream.line(f"play {self._answer(self._player(options), say)}")
 
-    def _reporter(self, options: ReportOptions, stream: AnalysisStream, words: Words) -> Callable[[SearchReport], None]:
+    def _reporter(self, options: ReportOptions, stream: GtpAnswer, words: Words) -> Callable[[SearchReport], None]:
         writer = GtpReport(self.engine, self.names)
         return lambda report: stream.line(words(writer, report, options))
 

@@ -80,18 +80,17 @@ class GoCommands(GtpCommands):
         except (TengenError, ValueError):
             raise GtpError("unacceptable size") from None
 
-    def boardsize(self, arguments: list[str]) -> str:
+    def boardsize(self, arguments: list[str]) -> None:
         (size,) = (whole(text) for text in exactly(arguments, 1, "a size"))
         self._use(size)
-        return self.clear_board([])
+        self.clear_board([])
 
-    def clear_board(self, arguments: list[str]) -> str:
+    def clear_board(self, arguments: list[str]) -> None:
         super().clear_board(arguments)
         self._handicap_stones = 0
         self.engine.revise(self._with_komi)
-        return ""
 
-    def komi(self, arguments: list[str]) -> str:
+    def komi(self, arguments: list[str]) -> None:
         """GTP wants any komi to be taken; the rules know half points up to 400."""
         (text,) = exactly(arguments, 1, "komi")
         try:
@@ -102,7 +101,6 @@ class GoCommands(GtpCommands):
             raise GtpError("syntax error: komi is not a number")
         self._komi = round(2 * min(max(points, -400.0), 400.0)) / 2
         self.engine.revise(self._with_komi)
-        return ""
 
     def _with_komi(self, state: GoState) -> GoState:
         points = self._komi + go_rules.bonus(self._rules, self._handicap_stones)
@@ -110,16 +108,16 @@ class GoCommands(GtpCommands):
 
     # Rules
 
-    def kata_set_rules(self, arguments: list[str]) -> str:
+    def kata_set_rules(self, arguments: list[str]) -> None:
         """Rules by their name or as JSON; the game so far is kept."""
         exactly(arguments, 1, "rules")
-        return self._set_rules(lambda: go_rules.parse(" ".join(arguments)))
+        self._set_rules(lambda: go_rules.parse(" ".join(arguments)))
 
-    def kata_set_rule(self, arguments: list[str]) -> str:
+    def kata_set_rule(self, arguments: list[str]) -> None:
         key, value = exactly(arguments, 2, "a rule and its value")
-        return self._set_rules(lambda: go_rules.changed(self._rules, key, value))
+        self._set_rules(lambda: go_rules.changed(self._rules, key, value))
 
-    def _set_rules(self, read: Callable[[], go_rules.Rules]) -> str:
+    def _set_rules(self, read: Callable[[], go_rules.Rules]) -> None:
         before, old = self._rules, self.engine
         try:
             rules = read()
@@ -135,7 +133,6 @@ class GoCommands(GtpCommands):
         except BaseException:
             self._rules, self.engine = before, old
             raise
-        return ""
 
     def _replay(self, old: Engine) -> None:
         """Repeat the game so far, which was played under other rules. GtpError if these forbid one of its moves."""
@@ -205,7 +202,7 @@ class GoCommands(GtpCommands):
             points.append(int(np.argmax(liked)))
         return self._handicap(points)
 
-    def set_free_handicap(self, arguments: list[str]) -> str:
+    def set_free_handicap(self, arguments: list[str]) -> None:
         try:
             points = [self.action(text) for text in arguments]
         except GtpError:
@@ -213,7 +210,6 @@ class GoCommands(GtpCommands):
         if not 2 <= len(set(points)) == len(points) < self.game.points or self.game.points in points:
             raise GtpError("bad vertex list")
         self._handicap(points)
-        return ""
 
     def _handicap(self, points: list[int]) -> str:
         self._check_empty()
@@ -236,7 +232,7 @@ class GoCommands(GtpCommands):
 
     # Records and results
 
-    def loadsgf(self, arguments: list[str]) -> str:
+    def loadsgf(self, arguments: list[str]) -> None:
         """The game in a file, up to the move of that number, which is not made."""
         name, *rest = exactly(arguments, 1, "a file") + arguments[1:]
         until = whole(rest[0]) if rest else None
@@ -252,7 +248,6 @@ class GoCommands(GtpCommands):
         except (ValueError, TengenError) as error:
             self.engine, self._komi, self._handicap_stones = before, komi, stones
             raise GtpError(f"cannot load file: {error}") from None
-        return ""
 
     def _follow(self, start: GoState | None, actions: Sequence[int]) -> None:
         """A new game from `start`, and its moves. IllegalMove leaves the old one as it was."""

@@ -2,6 +2,9 @@
 
 import math
 import re
+import sys
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,6 +52,38 @@ def _body(text: str) -> str:
     """An empty line would end the answer, and control characters have no place in one."""
     first, *others = ("".join(c for c in line if c >= " ").rstrip() for line in text.split("\n"))
     return "\n".join([f" {first}" if first else "", *(line for line in others if line)])
+
+
+class GtpAnswer:
+    """The answer to one command, sent as it comes; `interrupted` is set when the next command waits."""
+
+    def __init__(self, command: GtpCommand, write: Callable[[str], None], interrupted: threading.Event) -> None:
+        self.interrupted = interrupted
+        self._command, self._write, self._begun = command, write, False
+
+    def begin(self) -> None:
+        """Say that the command was understood."""
+        if not self._begun:
+            self._begun = True
+            self._write(f"={self._command.id}\n")
+
+    def line(self, text: str) -> None:
+        """Send a line, which begins the answer if nothing has. Empty ones, which would end it, are left out."""
+        self.begin()
+        if text:
+            self._write(text + "\n")
+
+    def end(self) -> None:
+        self.begin()
+        self._write("\n")
+
+    def fail(self, text: str) -> None:
+        """Report an error, as an answer if none has begun."""
+        if self._begun:
+            print(f"{self._command.name}: {text}", file=sys.stderr)
+            self._write("\n")
+        else:
+            self._write(failure(self._command, text))
 
 
 def exactly(arguments: list[str], count: int, what: str) -> list[str]:

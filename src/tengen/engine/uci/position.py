@@ -32,7 +32,7 @@ class UciPosition:
         """Go to a position; what is wrong with it, in words. A wrong move ends the list, a wrong FEN does nothing."""
         if fen != self._start:
             try:
-                state = None if fen is None else self._from_fen(fen)
+                state = None if fen is None else self.game.from_text(f"fen: {fen}")
             except ValueError as error:
                 return str(error)
             self.engine.reset(state)
@@ -88,6 +88,3 @@ class UciPosition:
         except ValueError as error:
             return str(error)
         return None
-
-    def _from_fen(self, fen: str) -> ChessState:
-        return self.game.from_text(f"fen: {fen}")

@@ -11,8 +11,6 @@ _LONGEST = 1e9  # milliseconds, moves, nodes: what is beyond was not meant
 _NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
 _FLAGS = ("infinite", "ponder")
 _FEN_FIELDS = 6
-_MOST_LINES = 64  # of MultiPV
-_LONGEST_OVERHEAD = 60_000  # milliseconds
 
 
 @dataclass(frozen=True)
@@ -137,28 +135,29 @@ class UciOptions:
 
     def declared(self) -> list[str]:
         return [
-            f"option name MultiPV type spin default {self.multi_pv} min 1 max {_MOST_LINES}",
-            "option name UCI_ShowWDL type check default false",
-            "option name UCI_Chess960 type check default false",
-            f"option name Move Overhead type spin default {self.overhead} min 0 max {_LONGEST_OVERHEAD}",
-            "option name Ponder type check default false",
+            f"option name {name} type check default false"
+            if limits is None
+            else f"option name {name} type spin default {getattr(self, field)} min {limits[0]} max {limits[1]}"
+            for name, (field, limits) in _OPTIONS.items()
         ]
 
     def changed(self, name: str, value: str) -> "UciOptions":
         """Change one option. ValueError says what is wrong."""
-        match name.lower():
-            case "multipv":
-                return replace(self, multi_pv=_whole(name, value, 1, _MOST_LINES))
-            case "uci_showwdl":
-                return replace(self, show_wdl=_truth(name, value))
-            case "uci_chess960":
-                return replace(self, chess960=_truth(name, value))
-            case "move overhead":
-                return replace(self, overhead=_whole(name, value, 0, _LONGEST_OVERHEAD))
-            case "ponder":  # only says that `go ponder` may come
-                _truth(name, value)
-                return self
-        raise ValueError(f"no such option: {name}")
+        found = next((about for known, about in _OPTIONS.items() if known.lower() == name.lower()), None)
+        if found is None:
+            raise ValueError(f"no such option: {name}")
+        field, limits = found
+        read = _truth(name, value) if limits is None else _whole(name, value, *limits)
+        return replace(self, **{field: read}) if field else self
+
+
+_OPTIONS = {  # name: field of UciOptions, and limits of a number
+    "MultiPV": ("multi_pv", (1, 64)),
+    "UCI_ShowWDL": ("show_wdl", None),
+    "UCI_Chess960": ("chess960", None),
+    "Move Overhead": ("overhead", (0, 60_000)),
+    "Ponder": ("", None),  # only says that `go ponder` may come
+}
 
 
 def _whole(name: str, value: str, low: int, high: int) -> int:

@@ -14,9 +14,9 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 from tengen import files
 from tengen.monitor.dashboard.model import Garbled, Note, ProcessEnded, ProcessStarted, Said
@@ -25,7 +25,6 @@ from tengen.protocol.messages import Error, GetStatus, Log, NetworkExported, Shu
 from tengen.run.children import PARENT, signal_name
 
 Hear = Callable[[Any], None]
-Given = TypeVar("Given")
 _STAYING: list[Any] = []  # processes that outlive the dashboard; Python would warn about dropping them
 _PIECE = 1 << 16  # bytes per read
 _TAIL = 1 << 14  # bytes of an old log that are shown
@@ -152,9 +151,10 @@ class ChildClient(StatusClient):
         )
         async with contextlib.AsyncExitStack() as closing:
             if process.stdin is not None:
-                self._writer = closing.enter_context(await _writing(process.stdin))
-            output = closing.enter_context(await _reading(process.stdout))
-            errors = closing.enter_context(await _reading(process.stderr))
+                loop = asyncio.get_running_loop()
+                self._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, process.stdin)
+                closing.callback(self._writer.close)
+            output, errors = await _reading(process.stdout, closing), await _reading(process.stderr, closing)
             tasks = [asyncio.create_task(self._messages(output)), asyncio.create_task(self._words(errors))]
             for task in tasks:
                 closing.callback(task.cancel)
@@ -266,25 +266,12 @@ def understood(line: bytes) -> Any:
     return Garbled(_text(line[:_PIECE]), f"{type(message).__name__} is for the daemon, not from it")
 
 
-@contextlib.contextmanager
-def _closed(transport: asyncio.BaseTransport, given: Given) -> Iterator[Given]:
-    try:
-        yield given
-    finally:
-        transport.close()
-
-
-async def _reading(pipe: IO[bytes] | None) -> contextlib.AbstractContextManager[asyncio.StreamReader]:
+async def _reading(pipe: IO[bytes] | None, closing: contextlib.AsyncExitStack) -> asyncio.StreamReader:
     reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), pipe
-    )
-    return _closed(transport, reader)
-
-
-async def _writing(pipe: IO[bytes]) -> contextlib.AbstractContextManager[asyncio.WriteTransport]:
-    transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.Protocol, pipe)
-    return _closed(transport, transport)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
+    closing.callback(transport.close)
+    return reader
 
 
 async def _end_of(process: subprocess.Popen[bytes]) -> int:

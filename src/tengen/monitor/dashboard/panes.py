@@ -272,15 +272,11 @@ class PipelinePane(Pane):
             return Text("no loader yet", DIM)
         if in_parts:
             return lines([_worded(stage, width) for stage in stages])
-        found = [_heading(width), *(_row(stage, width) for stage in stages)]
+        heads = f"{'stage':{_NAME}} {'rate':>{_RATE}} {'total':>{_TOTAL}} {'load':>{_LOAD}} queue"
+        found = [Text(fit(heads, width).rstrip(), DIM), *(_row(stage, width) for stage in stages)]
         if not any(stage.split == model.view for stage in stages):
             found.append(Text(f"nothing is read for {model.view} yet", DIM))
         return lines([*found, *_notes(loader, stages)])
-
-
-def _heading(width: int) -> Text:
-    words = f"{'stage':{_NAME}} {'rate':>{_RATE}} {'total':>{_TOTAL}} {'load':>{_LOAD}} queue"
-    return Text(fit(words, width).rstrip(), DIM)
 
 
 def _row(stage: LoaderStage, width: int) -> Text:

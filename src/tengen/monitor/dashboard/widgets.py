@@ -79,7 +79,7 @@ class LogPane(RichLog):
     def show(self, model: Model, now: float) -> None:
         self._model = model
         new = model.written - self._taken
-        title = f"log: paused, {new:,} new lines" if self.paused and new else self._title()
+        title = f"log: paused{f', {new:,} new lines' if new else ''}" if self.paused else "log"
         if title != self._entitled:  # setting one draws the whole frame
             self.border_title = self._entitled = title
         if not self.scrollable_content_region.width or self.paused or not new:
@@ -111,9 +111,6 @@ class LogPane(RichLog):
         """Called when the user scrolls."""
         super().release_anchor()
         self._follows = False
-
-    def _title(self) -> str:
-        return "log: paused" if self.paused else "log"
 
     def _write_all(self, model: Model) -> None:
         self.clear()
