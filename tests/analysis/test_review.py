@@ -9,8 +9,7 @@ import pytest
 
 from tengen.analysis import query, review_output
 from tengen.analysis.review import Review, as_dict, review
-from tengen.engine.engine import Engine
-from tengen.engine.search_report import Candidate, SearchReport
+from tengen.engine.engine import Candidate, Engine, SearchReport
 from tengen.match.solvers import tic_tac_toe as solver
 from tengen.run.networks import FoundNetwork
 

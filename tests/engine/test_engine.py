@@ -12,9 +12,8 @@ from tengen import games, search
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine import engine as engine_module
 from tengen.engine import programs
-from tengen.engine.engine import Engine
+from tengen.engine.engine import Engine, SearchReport
 from tengen.engine.position import IllegalMove
-from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 from tengen.games.tic_tac_toe import TicTacToe
 from tengen.run.networks import FoundNetwork

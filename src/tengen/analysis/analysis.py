@@ -3,19 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from tengen.analysis.board import player_name
+from tengen.analysis.board_picture import player_name
 from tengen.analysis.query import Query
 from tengen.data.format.identity import plain_options
-from tengen.engine.search_report import NetworkView, SearchReport
+from tengen.engine.engine import Engine, NetworkView, SearchReport
 from tengen.games.core import Game
-
-if TYPE_CHECKING:
-    from tengen.engine.engine import Engine
 
 FORMAT = 1
 """Of the JSON; raised when a reader of the old one would misunderstand the new one."""
@@ -60,7 +57,7 @@ class Analysis:
         return self.look.ownership * (1 - 2 * self.player)
 
 
-def analyze(engine: "Engine", query: Query, visits: int | None, **limits: Any) -> Analysis:
+def analyze(engine: Engine, query: Query, visits: int | None, **limits: Any) -> Analysis:
     """Look at the last position of `query`, and search it: `limits` are those of `Engine.think`; none for 0 visits."""
     states = query.states()
     engine.reset(states[0], query.record.actions)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tengen.analysis.board import player_name
+from tengen.analysis.board_picture import player_name
 from tengen.analysis.drawing import Chart, Drawing, ticks
 from tengen.analysis.report import shown
 from tengen.analysis.review import Review, ReviewedMove

@@ -14,14 +14,13 @@ import numpy as np
 from tengen import schema, search
 from tengen.config.settings.search import SearchSettings
 from tengen.context import batches, evaluating, listeners, replies
-from tengen.context.batches import Batch
+from tengen.context.batches import Batch, TrainRows
 from tengen.context.exchange import BatchExchange, ContextStopped, Stats
 from tengen.context.group import Group, News
 from tengen.context.listeners import ACTORS, COLOURS, LABELS, Features, Listener
 from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
 from tengen.context.thinking import RawPolicy, Thinking, TreeSearch
-from tengen.context.train_rows import TrainRows
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.match.results import MatchResult

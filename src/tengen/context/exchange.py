@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tengen.context import batches
-from tengen.context.batches import Batch, EndedGame, Versions
+from tengen.context.batches import Batch, EndedGame, TrainRows, Versions
 from tengen.context.group import Group, News
 from tengen.context.listeners import COLOURS
-from tengen.context.train_rows import TrainRows
 from tengen.errors import TengenError
 from tengen.games.core import Game
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from tengen.config.settings.engine import PlaySettings
 from tengen.data.records.records import file_name, save_records
-from tengen.engine.engine import Engine
-from tengen.engine.search_report import SearchReport
+from tengen.engine.engine import Engine, SearchReport
 from tengen.errors import TengenError
 
 _BAR = 30  # characters

@@ -20,8 +20,8 @@ from tengen.redact import hide
 from tengen.run import changes, chunk_counts, metrics, networks, part_status
 from tengen.run.status import RatedNetwork
 from tengen.web import curves, games, ladder
+from tengen.web.curves import MetricsHistory
 from tengen.web.folders import inside
-from tengen.web.history import MetricsHistory
 
 SCHEMA = 1
 _NETWORKS = 300  # that the page lists

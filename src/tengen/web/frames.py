@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.analysis.board import EMPTY, board_of, has_board, place_of, player_name
+from tengen.analysis.board_picture import EMPTY, board_of, has_board, place_of, player_name
 from tengen.data.records import moves
 from tengen.data.records.records import Record, RecordError
 from tengen.games.chess import Chess

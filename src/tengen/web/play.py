@@ -16,8 +16,7 @@ import numpy as np
 from tengen.analysis import analysis, query
 from tengen.config.settings.engine import EngineSettings
 from tengen.data.records.records import Record, RecordError, load_variations
-from tengen.engine.engine import Engine
-from tengen.engine.search_report import NetworkView, SearchReport
+from tengen.engine.engine import Engine, NetworkView, SearchReport
 from tengen.errors import OptionError, TengenError
 from tengen.games.chess import Chess
 from tengen.games.core import Game

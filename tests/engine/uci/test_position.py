@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tengen.engine.position import PositionStep
-from tengen.engine.uci.position import UciPosition
+from tengen.engine.uci.session import UciPosition
 from tengen.games.chess import Chess
 from tests.helpers.game_recording import make
 

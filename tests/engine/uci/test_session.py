@@ -16,10 +16,9 @@ import pytest
 
 from tengen.commands import main
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.engine.search_report import Candidate, SearchReport
+from tengen.engine.engine import Candidate, SearchReport
 from tengen.engine.uci import session
-from tengen.engine.uci.position import UciPosition
-from tengen.engine.uci.session import UciSession
+from tengen.engine.uci.session import UciPosition, UciSession
 from tengen.run.networks import FoundNetwork
 from tests.helpers.networks import untrained
 from tests.helpers.patience import LONG

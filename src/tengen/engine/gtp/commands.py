@@ -8,12 +8,11 @@ from functools import partial
 
 from tengen import __version__, games
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.engine.engine import Engine
+from tengen.engine.engine import Engine, SearchReport
 from tengen.engine.gtp import protocol
 from tengen.engine.gtp.protocol import GtpAnswer, GtpError, exactly, whole
 from tengen.engine.gtp.report import GtpReport, ReportOptions, parse_options, winrate
 from tengen.engine.position import IllegalMove
-from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.run.networks import FoundNetwork

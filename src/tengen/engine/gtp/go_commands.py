@@ -1,9 +1,10 @@
-"""The commands of Go."""
+"""The commands of Go; the places of handicap stones, dead stones, and the score without them."""
 
 import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,17 +14,79 @@ from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.data.records import sgf_reader
 from tengen.data.records.records import Record, RecordError
 from tengen.engine.engine import Engine
-from tengen.engine.gtp import go_board
 from tengen.engine.gtp.commands import GtpCommands
 from tengen.engine.gtp.protocol import GtpError, exactly, whole
 from tengen.engine.position import IllegalMove
 from tengen.errors import TengenError
 from tengen.games import go_rules
 from tengen.games.core import Game
-from tengen.games.go import Go, GoState
-from tengen.games.go_chains import chains_of, colour_is
+from tengen.games.go import NO_POINT, Go, GoState
+from tengen.games.go_chains import EMPTY, chains_of, colour_is
 from tengen.games.text import GO_LETTERS
 from tengen.run.networks import FoundNetwork
+
+
+def fixed_handicap(size: int, count: int) -> list[int]:
+    """The points of handicap stones by GTP's specification. GtpError if there are none for that number."""
+    if not 2 <= count <= most_fixed(size):
+        raise GtpError("invalid number of stones")
+    edge = 2 if size < 12 else 3  # as GNU Go, whose author wrote the specification
+    low, middle, high = edge, size // 2, size - 1 - edge  # rows and columns from the bottom left
+    corners = [(low, low), (high, high), (low, high), (high, low)]
+    sides = [(low, middle), (high, middle), (middle, low), (middle, high)]  # (column, row)
+    points = corners[:count] if count < 4 else corners + sides[: (count - 4) // 2 * 2]
+    if count > 4 and count % 2 == 1:
+        points.append((middle, middle))
+    return [(size - 1 - row) * size + column for column, row in points]
+
+
+def most_fixed(size: int) -> int:
+    """The most handicap stones that have fixed places."""
+    if size < 7:
+        return 0
+    return 4 if size == 7 or size % 2 == 0 else 9
+
+
+def running(game: Go, state: Any) -> Any:
+    """The position with the game going on, even if it was over.
+
+    Two passes are forgotten; at the move limit, all past positions are.
+    """
+    if not bool(game.is_over(state)):
+        return state
+    if int(state.moves) >= game.max_moves:
+        return game.position(state.chains, int(state.turn), state.ko)._replace(komi=state.komi)
+    return unpassed(state)
+
+
+def unpassed(state: Any) -> Any:
+    """The position as if nobody had passed: the next pass does not end the game. The board's past is kept."""
+    return state._replace(last=jnp.full_like(state.last, NO_POINT))
+
+
+def dead(engine: Engine, game: Go) -> np.ndarray:
+    """Bool[P]: stones that the network's ownership gives to the other side, whole chains at a time.
+
+    A network without that head has no opinion: all stones are alive, as the area rules that it plays by have it.
+    """
+    state = running(game, engine.state)
+    look = engine.look(state)
+    chains = np.asarray(state.chains).astype(int)
+    found = np.zeros(len(chains), bool)
+    if look.ownership is None:
+        return found
+    black = look.ownership.reshape(-1) * (1 if look.player == 0 else -1)
+    for chain in set(chains[chains != EMPTY].tolist()):
+        mine = black[chains == chain].mean() * (1 if (chain - 1) % 2 == 0 else -1)
+        found[chains == chain] = mine < 0
+    return found
+
+
+def score(engine: Engine, game: Go, dead: np.ndarray) -> float:
+    """Black's area minus White's minus komi, with the dead stones, Bool[P], taken off."""
+    chains = jnp.where(jnp.asarray(dead), EMPTY, engine.state.chains)
+    return float(game.score(engine.state._replace(chains=chains.astype(engine.state.chains.dtype))))
+
 
 _LONGEST_GAME = 1000  # moves; networks do not see the limit, and people may play on
 _VERTEX = re.compile(r"([A-HJ-Z])([1-9]\d?)")
@@ -171,10 +234,10 @@ class GoCommands(GtpCommands):
 
         Nobody has really passed then: if that counted, a pass of who moves would end the game, and often win it.
         """
-        state = go_board.running(self.game, self.engine.state)
+        state = running(self.game, self.engine.state)
         if int(state.turn) != player:
             passed = self.engine.step(state, self.game.points)
-            state = go_board.unpassed(go_board.running(self.game, passed))
+            state = unpassed(running(self.game, passed))
         if state is not self.engine.state:
             self.engine.put(state)
 
@@ -186,7 +249,7 @@ class GoCommands(GtpCommands):
 
     def fixed_handicap(self, arguments: list[str]) -> str:
         (count,) = (whole(text) for text in exactly(arguments, 1, "a number of stones"))
-        return self._handicap(go_board.fixed_handicap(self.game.size, count))
+        return self._handicap(fixed_handicap(self.game.size, count))
 
     def place_free_handicap(self, arguments: list[str]) -> str:
         """Stones where they are best: the fixed places as far as they go, then the network's choice."""
@@ -194,8 +257,8 @@ class GoCommands(GtpCommands):
         if not 2 <= count < self.game.points:
             raise GtpError("invalid number of stones")
         self._check_empty()
-        most = go_board.most_fixed(self.game.size)
-        points = go_board.fixed_handicap(self.game.size, min(count, most)) if most else []
+        most = most_fixed(self.game.size)
+        points = fixed_handicap(self.game.size, min(count, most)) if most else []
         while len(points) < count:
             liked = self.engine.look(self._position(points, 0)).policy[: self.game.points].copy()
             liked[points] = -1
@@ -273,14 +336,14 @@ class GoCommands(GtpCommands):
 
     def final_score(self, arguments: list[str]) -> str:
         """The area score without dead stones."""
-        black = go_board.score(self.engine, self.game, self._dead())
+        black = score(self.engine, self.game, self._dead())
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
 
     def _dead(self) -> np.ndarray:
         """Bool[P]. None, if the rules want dead stones to be captured before both pass."""
         if not self._rules["friendlyPassOk"]:
             return np.zeros(self.game.points, bool)
-        return go_board.dead(self.engine, self.game)
+        return dead(self.engine, self.game)
 
     def final_status_list(self, arguments: list[str]) -> str:
         """The stones of a status, chains in lines. By area, stones in seki are simply alive."""

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tengen.engine.engine import Engine
+from tengen.engine.engine import Candidate, Engine, NetworkView, SearchReport
 from tengen.engine.gtp.protocol import GtpError, whole
-from tengen.engine.search_report import Candidate, NetworkView, SearchReport
 
 _SCORED = 10  # moves that are given a score: each costs an evaluation
 _OWNERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
