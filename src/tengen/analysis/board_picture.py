@@ -15,6 +15,17 @@ EMPTY = -1
 _SIGNS = {"x": 0, "o": 1, ".": EMPTY}
 Place = tuple[int, int]
 """Row from the top and column from the left."""
+CELL = 44.0
+MARGIN = 34.0
+_INK = "#3b2f1e"
+_STARS = {9: (2, 4, 6), 13: (3, 6, 9), 19: (3, 9, 15)}
+_ROW = 1.5 / math.sqrt(3)  # rows of hexagons lie closer than columns
+_LEAST = 0.005  # what is less likely than this is not shown
+_CAPTION = 20.0
+_LETTER = 6.4  # pixels that a letter of a caption takes, roughly
+_NARROWEST = 46  # letters
+_CHANCE = 12.0  # size of the letters of a percentage
+_ABOVE = 0.31 * CELL  # from the centre of a place to words that leave room for a square there
 
 
 @dataclass(frozen=True)
@@ -59,19 +70,6 @@ def player_name(game: Game, player: int) -> str:
     """What the rules call a player. Black and White are names, and begin with a capital letter."""
     name = game.players[player]
     return name.capitalize() if name in ("black", "white") else name
-
-
-CELL = 44.0
-MARGIN = 34.0
-_INK = "#3b2f1e"
-_STARS = {9: (2, 4, 6), 13: (3, 6, 9), 19: (3, 9, 15)}
-_ROW = 1.5 / math.sqrt(3)  # rows of hexagons lie closer than columns
-_LEAST = 0.005  # what is less likely than this is not shown
-_CAPTION = 20.0
-_LETTER = 6.4  # pixels that a letter of a caption takes, roughly
-_NARROWEST = 46  # letters
-_CHANCE = 12.0  # size of the letters of a percentage
-_ABOVE = 0.31 * CELL  # from the centre of a place to words that leave room for a square there
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,12 @@ class Geometry:
             self._hexagons(drawing)
         else:
             drawing.rectangle(MARGIN, MARGIN, width * CELL, height * CELL, fill=self.look.ground, kind="ground")
-            {"points": self._points, "holes": self._holes}.get(self.board.kind, self._squares)(drawing)
+            if self.board.kind == "points":
+                self._points(drawing)
+            else:
+                square = {"fill": "none", "stroke": _INK, "stroke_width": 1.2}
+                for row, column in np.ndindex(self.board.shape):
+                    self.cell(drawing, row, column, **{"fill": "#eef2f8"} if self.board.kind == "holes" else square)
         self._coordinates(drawing)
 
     def _corners(self, row: int, column: int) -> list[tuple[float, float]]:
@@ -157,14 +160,6 @@ class Geometry:
             for column in stars:
                 if height > 9 or (row == 4) == (column == 4):  # small boards have no star on the sides
                     drawing.circle(*self.centre(row, column), 3.2, fill=_INK, kind="star")
-
-    def _squares(self, drawing: Drawing) -> None:
-        for row, column in np.ndindex(self.board.shape):
-            self.cell(drawing, row, column, fill="none", stroke=_INK, stroke_width=1.2)
-
-    def _holes(self, drawing: Drawing) -> None:
-        for row, column in np.ndindex(self.board.shape):
-            self.cell(drawing, row, column, fill="#eef2f8")
 
     def _hexagons(self, drawing: Drawing) -> None:
         height, width = self.board.shape
@@ -316,15 +311,5 @@ def _ownership(drawing: Drawing, geometry: Geometry, ownership: np.ndarray) -> N
             continue
         x, y = geometry.centre(row, column)
         player = int(owner < 0)
-        fill = geometry.look.players[player]
-        drawing.rectangle(
-            x - side / 2,
-            y - side / 2,
-            side,
-            side,
-            fill=fill,
-            stroke="#777777",
-            stroke_width=0.8,
-            kind=f"owner p{player}",
-            opacity=0.9,
-        )
+        style = {"fill": geometry.look.players[player], "stroke": "#777777", "stroke_width": 0.8, "opacity": 0.9}
+        drawing.rectangle(x - side / 2, y - side / 2, side, side, kind=f"owner p{player}", **style)

@@ -10,6 +10,8 @@ from tengen.words import printable
 
 # One of these is on nearly every system, and the renderer for PNG brings Roboto. Some viewers know no `sans-serif`.
 _FONTS = "Roboto, 'DejaVu Sans', 'Liberation Sans', Arial, Helvetica, 'Noto Sans', sans-serif"
+_TICKS = 8
+_GREY, _LIGHT = "#444444", "#dddddd"
 
 
 class Drawing:
@@ -81,10 +83,6 @@ def _points(points: list[tuple[float, float]]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") or "0"
-
-
-_TICKS = 8
-_GREY, _LIGHT = "#444444", "#dddddd"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,15 @@ from tengen.words import counted
 
 _LONGEST = 12  # moves of a line that are shown
 _OWNER = ((0.6, "X"), (0.2, "x"), (-0.2, "."), (-0.6, "o"))
+Layer = Literal["policy", "visits", "ownership", "line"]
+USUAL: tuple[Layer, ...] = ("policy", "ownership", "line")
+_NUMBERED = 8  # moves of the line that are drawn
+_BARS = 20
+_ROW = 24.0
+_NAMES = 130.0
+_WIDTH = 340.0
+_MARGIN = 20.0
+_INK, _POLICY, _VISITS = "#222222", "#2c6fbb", "#e08a1e"
 
 
 def as_text(analysis: Analysis, most: int = 10) -> str:
@@ -121,17 +130,6 @@ def _ownership(analysis: Analysis) -> list[str]:
     first, second = (player_name(analysis.game, player) for player in (0, 1))
     legend = f"ownership: X {first}'s, x probably, . open, o probably {second}'s, O {second}'s"
     return ["", legend, render_grid(cells, board.columns, board.rows, {})]
-
-
-Layer = Literal["policy", "visits", "ownership", "line"]
-USUAL: tuple[Layer, ...] = ("policy", "ownership", "line")
-_NUMBERED = 8  # moves of the line that are drawn
-_BARS = 20
-_ROW = 24.0
-_NAMES = 130.0
-_WIDTH = 340.0
-_MARGIN = 20.0
-_INK, _POLICY, _VISITS = "#222222", "#2c6fbb", "#e08a1e"
 
 
 class Bar(NamedTuple):

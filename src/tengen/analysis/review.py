@@ -190,19 +190,16 @@ def _summary(player: int, moves: Sequence[ReviewedMove]) -> ReviewSummary:
 
 
 def _move_dict(each: ReviewedMove) -> dict[str, Any]:
+    figures = {name: getattr(each, name) for name in ("before", "after", "loss", "prior", "best_value")}
     return {
         "number": each.number,
         "player": each.move.player,
         "move": each.move.name,
         "action": each.move.action,
-        "before": round(each.before, 6),
-        "after": round(each.after, 6),
-        "loss": round(each.loss, 6),
         "verdict": each.verdict or None,
         "rank": each.rank,
-        "prior": None if each.prior is None else round(each.prior, 6),
         "best": each.best[0].name,
-        "best_value": round(each.best_value, 6),
         "line": [move.name for move in each.best],
         "visits": each.visits,
+        **{name: None if value is None else round(value, 6) for name, value in figures.items()},
     }

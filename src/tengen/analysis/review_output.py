@@ -11,6 +11,10 @@ from tengen.data.records.records import Record, file_name
 from tengen.words import counted
 
 _MARKS = {"blunder": "??", "mistake": "?", "inaccuracy": "?!", "": ""}
+_WIDTH, _HEIGHT = 860.0, 360.0
+_BOX = (62.0, 46.0, _WIDTH - 22.0, _HEIGHT - 46.0)
+_COLOURS = ("#1f4e8c", "#c0392b")
+_INK, _GREY = "#222222", "#888888"
 
 
 def as_text(review: Review) -> str:
@@ -131,12 +135,6 @@ def _pgn_annotation(review: Review, each: ReviewedMove) -> pgn.PgnAnnotation:
         return pgn.PgnAnnotation(comment)
     instead = tuple(move.action for move in each.best)
     return pgn.PgnAnnotation(comment, _MARKS[each.verdict], instead, f"the search prefers this: {each.best_value:+.3f}")
-
-
-_WIDTH, _HEIGHT = 860.0, 360.0
-_BOX = (62.0, 46.0, _WIDTH - 22.0, _HEIGHT - 46.0)
-_COLOURS = ("#1f4e8c", "#c0392b")
-_INK, _GREY = "#222222", "#888888"
 
 
 def draw(review: Review) -> str:

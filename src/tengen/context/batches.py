@@ -23,6 +23,7 @@ from tengen.train.bucket import Bucket
 Reply = dict[str, np.ndarray]
 Versions = tuple[int, int]
 """The versions of black's and white's network."""
+Rows = dict[str, np.ndarray]
 
 
 class EndedGame(NamedTuple):
@@ -181,9 +182,6 @@ def _place(batch: Any, group: Any, source: Array, here: Array) -> Any:
 @jax.jit
 def _hear(group: Any, batch: Any, target: Array) -> Any:
     return jax.tree.map(lambda old, new: old.at[target].set(new, mode="drop"), group, batch)
-
-
-Rows = dict[str, np.ndarray]
 
 
 class TrainRows:

@@ -24,6 +24,13 @@ from tengen.nets.models import PythonModel
 from tengen.nets.specs import Dtype
 from tengen.run.networks import FoundNetwork
 
+_TREE_BYTES = 2**29
+_MOST_SLOTS = 2**17
+_FEWEST_WALKS = 8  # that a search should be made of: leaves of one batch do not know of one another
+BLOCK_SECONDS = 0.05
+"""The duration of a compiled block of simulations, after which a search can be stopped."""
+_LARGEST_BLOCK = 8192
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -95,11 +102,6 @@ def candidates(roots: Roots) -> list[Candidate]:
     ]
 
 
-_TREE_BYTES = 2**29
-_MOST_SLOTS = 2**17
-_FEWEST_WALKS = 8  # that a search should be made of: leaves of one batch do not know of one another
-
-
 def precision(settings: EngineSettings) -> Dtype:
     """CPUs have no fast bfloat16; accelerators do."""
     if settings.precision != "auto":
@@ -135,11 +137,6 @@ def slots(game: Game, told: SearchSettings, settings: EngineSettings) -> int:
         return max(settings.slots, enough)
     per_thousand = search.bytes_needed(game, told, 1, 100_000) // 100
     return max(min(1000 * _TREE_BYTES // per_thousand, _MOST_SLOTS), enough)
-
-
-BLOCK_SECONDS = 0.05
-"""The duration of a compiled block of simulations, after which a search can be stopped."""
-_LARGEST_BLOCK = 8192
 
 
 class Engine(GamePosition):

@@ -1,8 +1,7 @@
 """Any game against a chosen opponent as a gymnasium environment (docs/gym.md). Needs the extra `gym`.
 
 program.py    the games as compiled functions, one call for a step of all of them
-opponents.py  who the opponent is
-vector.py     `GameVectorEnv` and `GameEnv`
+vector.py     `GameVectorEnv`, `GameEnv`, and who the opponent is
 """
 
 import contextlib

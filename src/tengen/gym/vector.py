@@ -22,9 +22,20 @@ from tengen.match.engines import engine
 from tengen.roles import rules
 from tengen.schema import quote
 
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.utils import seeding
+    from gymnasium.vector import AutoresetMode
+    from gymnasium.vector.utils import batch_space
+except ModuleNotFoundError as missing:
+    raise TengenError(f"{missing}: tengen.gym needs gymnasium; install it with: pip install gymnasium") from None
+
 AnyOpponent = str | Path | Player | Callable[[Any, np.ndarray], Any]
 """`random`, `mcts:200`, the path of a network or a run, other players of roles, a `Player`, or a function of
 (observations [N, ...], action masks Bool[N, A]) that gives Int32[N]."""
+_AGAIN = {AutoresetMode.NEXT_STEP: "next", AutoresetMode.SAME_STEP: "same", AutoresetMode.DISABLED: "never"}
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def find_opponent(given: AnyOpponent, game: Game, player: int | None, shown: Callable[[Any, Any], Any]) -> Player:
@@ -81,19 +92,6 @@ class _FunctionRule:
 @partial(jax.jit, static_argnums=0)
 def _look(game: Game, states: Any) -> Any:
     return jax.vmap(game.look)(states)
-
-
-try:
-    import gymnasium
-    from gymnasium import spaces
-    from gymnasium.utils import seeding
-    from gymnasium.vector import AutoresetMode
-    from gymnasium.vector.utils import batch_space
-except ModuleNotFoundError as missing:
-    raise TengenError(f"{missing}: tengen.gym needs gymnasium; install it with: pip install gymnasium") from None
-
-_AGAIN = {AutoresetMode.NEXT_STEP: "next", AutoresetMode.SAME_STEP: "same", AutoresetMode.DISABLED: "never"}
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 class GameVectorEnv(gymnasium.vector.VectorEnv):

@@ -26,6 +26,10 @@ from tengen.match.engines.process import Fault
 from tengen.match.match_games import EngineOpinions, PlayedGame
 from tengen.match.openings import MatchOpenings
 
+Side = Player | EnginePool
+_BEAT = 0.2  # seconds between two checks of whether to stop
+_PATIENCE = (0.05, 5.0)  # seconds, at least and at most, that a position waits for others to fill the batch
+
 
 class RefereePosition(NamedTuple):
     state: Any  # of NumPy arrays
@@ -90,11 +94,6 @@ def _facts(game: Game, state: Any) -> dict[str, Array]:
 
 def _look(game: Game, state: Any) -> tuple[Any, ...]:
     return state, game.legal_actions(state), game.to_play(state), game.is_over(state), game.returns(state)
-
-
-Side = Player | EnginePool
-_BEAT = 0.2  # seconds between two checks of whether to stop
-_PATIENCE = (0.05, 5.0)  # seconds, at least and at most, that a position waits for others to fill the batch
 
 
 @dataclass

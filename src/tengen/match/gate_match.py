@@ -24,6 +24,7 @@ from tengen.match.match_games import MatchGames
 from tengen.match.results import MatchResult, expected_share
 
 _PAIR = 0.125  # variance of a pair of independent, even games; one is added, so that equal pairs are not certainty
+_TINY = 1e-9  # rounding must not ask for half a point more than the share
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,6 @@ class Sprt:
         """True if A is stronger, False if not; None if more games are needed."""
         ratio = self.ratio(pairs)
         return None if abs(ratio) < self.bound else ratio > 0
-
-
-_TINY = 1e-9  # rounding must not ask for half a point more than the share
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,17 @@ from tengen.match import player_spec, players
 from tengen.match.results import SURE
 from tengen.run import networks
 
+HironakaRole = Literal["host", "agent"]
+ROLES: tuple[HironakaRole, ...] = get_args(HironakaRole)
+"""In the order of the players' numbers."""
+NAMES: dict[HironakaRole, tuple[str, ...]] = {
+    "host": ("random", "all", "zeillinger", "spivakovsky"),
+    "agent": ("random", "first", "last"),
+}
+"""The fixed players that others are measured against."""
+REFERENCES: dict[HironakaRole, str] = {"host": "zeillinger", "agent": "first"}
+"""The fixed player that networks in each role are compared with."""
+
 
 @dataclass(frozen=True)
 class Rho:
@@ -100,18 +111,6 @@ def _move(
     moved = jax.vmap(game.step)(states, rule(params, key, states, which).astype(jnp.int32))
     states = jax.vmap(freeze)(~which, states, moved)
     return states, ~jax.vmap(game.is_over)(states).all()
-
-
-HironakaRole = Literal["host", "agent"]
-ROLES: tuple[HironakaRole, ...] = get_args(HironakaRole)
-"""In the order of the players' numbers."""
-NAMES: dict[HironakaRole, tuple[str, ...]] = {
-    "host": ("random", "all", "zeillinger", "spivakovsky"),
-    "agent": ("random", "first", "last"),
-}
-"""The fixed players that others are measured against."""
-REFERENCES: dict[HironakaRole, str] = {"host": "zeillinger", "agent": "first"}
-"""The fixed player that networks in each role are compared with."""
 
 
 def player(text: str, role: HironakaRole, game: Hironaka, simulations: int = 0) -> Player:

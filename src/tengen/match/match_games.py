@@ -33,6 +33,8 @@ from tengen.match.results import MatchResult
 from tengen.schema import REQUIRED, from_data, setting
 
 _WORD = 2**32 - 1
+_CLOSE = 0.01  # points: final scores that differ by less are equal
+ABOUT, _GAMES, SUMMARY = "match.json", "games.jsonl", "summary.json"
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,6 @@ class PlayedGame:
             "notes": notes,
         }
         return Record.of(game, self.actions, **about, **rest)
-
-
-_CLOSE = 0.01  # points: final scores that differ by less are equal
 
 
 class MatchGames:
@@ -220,9 +219,6 @@ class MatchGames:
 
 def _counts(result: MatchResult) -> dict[str, int]:
     return {"wins": result.wins, "draws": result.draws, "losses": result.losses}
-
-
-ABOUT, _GAMES, SUMMARY = "match.json", "games.jsonl", "summary.json"
 
 
 class MatchFolder(MatchGames):

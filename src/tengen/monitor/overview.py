@@ -220,16 +220,12 @@ def values(found: RunOverview) -> dict[str, Any]:
             "schema": SCHEMA,
             "run": str(found.base),
             "overview": {
-                "state": found.state,
-                "running": found.running,
+                **{name: getattr(found, name) for name in ("state", "running", "silent", "reached", "diverged")},
                 "mode": None if found.driver is None else found.driver.kind,
                 "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
-                "silent": found.silent,
                 "elapsed": status.counts.seconds,
                 "steps": status.steps,
                 "goal": None if outlook is None else asdict(outlook),
-                "reached": found.reached,
-                "diverged": found.diverged,
                 "losses": dict(found.losses),
                 "rating": None if status.rating is None else {**asdict(status.rating), "network": status.network},
                 "next_rating": found.next_rating,
@@ -237,9 +233,7 @@ def values(found: RunOverview) -> dict[str, Any]:
             },
             "parts": [part.values() for part in status.parts],
             "networks": [asdict(network) for network in found.networks],
-            "rows": found.played.rows,
-            "games": found.played.games,
-            "chunks": found.played.chunks,
+            **{name: getattr(found.played, name) for name in ("rows", "games", "chunks")},
             "corrupt": [str(path) for path in found.played.corrupt],
             "shuffle": None if found.shuffle is None else asdict(found.shuffle),
             "disk": {"used": found.disk.used, "free": found.disk.free, "folders": found.disk.folders},
@@ -282,8 +276,7 @@ def _network(state: str, entry: networks.NetworkEntry, rated: dict[str, Rating])
         samples=entry.samples,
         rows=entry.rows,
         verdict={key: value for key, value in verdict.items() if key != "schema"},
-        elo=None if rating is None else rating.elo,
-        error=None if rating is None else rating.error,
+        **({} if rating is None else {"elo": rating.elo, "error": rating.error}),
     )
 
 

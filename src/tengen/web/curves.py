@@ -18,6 +18,11 @@ _HEAD = 160  # bytes of a line that hold its kind
 _RARE = 50_000  # lines of other kinds that are kept
 _BUFFER = 1 << 16  # bytes that are read at once; larger buffers are memory maps, which are slower on some machines
 _NEWLINE = ord("\n")
+AXES = ("elapsed", "games", "rows", "samples", "steps")
+"""Columns that a chart may have as its x."""
+_TALLIES = ("games", "first", "draws", "second", "moves")
+_RECENT = 3  # the calibration of the newest games is that of the last third of the run
+_SHOWN = ("learning_rate", "loss", "skipped", "bucket", "games", "rows", "samples", "steps")
 
 
 class MetricsHistory:
@@ -79,12 +84,7 @@ class MetricsHistory:
         self._read, self.lines, self._stride, self._newest = read, lines, stride, newest
 
 
-AXES = ("elapsed", "games", "rows", "samples", "steps")
-"""Columns that a chart may have as its x."""
-_TALLIES = ("games", "first", "draws", "second", "moves")
-_RECENT = 3  # the calibration of the newest games is that of the last third of the run
 # Figures that other charts have, or that none needs.
-_SHOWN = ("learning_rate", "loss", "skipped", "bucket", "games", "rows", "samples", "steps")
 
 
 @dataclass(frozen=True)

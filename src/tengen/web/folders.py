@@ -12,6 +12,9 @@ from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
 from tengen.match.match_games import ABOUT
 
+_DEPTH = 3  # folders below a named one in which runs are looked for
+_MOST = 2000
+
 
 def inside(folder: Path) -> list[Path]:
     """What is in a folder, without links that lead out of it; nothing if it cannot be read."""
@@ -23,10 +26,6 @@ def inside(folder: Path) -> list[Path]:
 def leads_out(path: Path, folder: Path) -> bool:
     """Whether a path in a folder is a link to something that is not in that folder."""
     return path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
-
-
-_DEPTH = 3  # folders below a named one in which runs are looked for
-_MOST = 2000
 
 
 @dataclass(frozen=True)

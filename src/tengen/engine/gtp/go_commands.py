@@ -25,6 +25,11 @@ from tengen.games.go_chains import EMPTY, chains_of, colour_is
 from tengen.games.text import GO_LETTERS
 from tengen.run.networks import FoundNetwork
 
+_LONGEST_GAME = 1000  # moves; networks do not see the limit, and people may play on
+_VERTEX = re.compile(r"([A-HJ-Z])([1-9]\d?)")
+_LARGEST_FILE = 50_000_000
+_MOST_ENGINES = 4  # that are kept, one for each board and rules; each has a tree of its own
+
 
 def fixed_handicap(size: int, count: int) -> list[int]:
     """The points of handicap stones by GTP's specification. GtpError if there are none for that number."""
@@ -86,12 +91,6 @@ def score(engine: Engine, game: Go, dead: np.ndarray) -> float:
     """Black's area minus White's minus komi, with the dead stones, Bool[P], taken off."""
     chains = jnp.where(jnp.asarray(dead), EMPTY, engine.state.chains)
     return float(game.score(engine.state._replace(chains=chains.astype(engine.state.chains.dtype))))
-
-
-_LONGEST_GAME = 1000  # moves; networks do not see the limit, and people may play on
-_VERTEX = re.compile(r"([A-HJ-Z])([1-9]\d?)")
-_LARGEST_FILE = 50_000_000
-_MOST_ENGINES = 4  # that are kept, one for each board and rules; each has a tree of its own
 
 
 class GoCommands(GtpCommands):

@@ -11,6 +11,8 @@ from typing import Literal
 from tengen.errors import TengenError
 
 _ID = re.compile(r"(\d+)(?:\s+|$)")
+System = Literal["none", "absolute", "byoyomi", "canadian"]
+_LONGEST = 1e7
 
 
 class GtpError(TengenError):
@@ -98,10 +100,6 @@ def whole(text: str, what: str = "a whole number") -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 8):
         raise GtpError(f"syntax error: expected {what}")
     return int(text)
-
-
-System = Literal["none", "absolute", "byoyomi", "canadian"]
-_LONGEST = 1e7
 
 
 @dataclass

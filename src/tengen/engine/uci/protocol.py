@@ -11,6 +11,18 @@ _LONGEST = 1e9  # milliseconds, moves, nodes: what is beyond was not meant
 _NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
 _FLAGS = ("infinite", "ponder")
 _FEN_FIELDS = 6
+_MOVES_TO_GO = 30  # that a player has still to make, if nobody says
+_OPTIONS = {  # name: field of UciOptions, and limits of a number
+    "MultiPV": ("multi_pv", (1, 64)),
+    "UCI_ShowWDL": ("show_wdl", None),
+    "UCI_Chess960": ("chess960", None),
+    "Move Overhead": ("overhead", (0, 60_000)),
+    "Ponder": ("", None),  # only says that `go ponder` may come
+}
+_KEPT = 0.9  # of an estimate after each move
+_KEPT_IF_PUNCTUAL = 0.5  # of our own after a move that took no longer than planned
+_MOST = 10.0  # seconds
+_MOST_OUTSIDE = 1.0  # a clock that ran longer without us was set by somebody
 
 
 @dataclass(frozen=True)
@@ -46,9 +58,6 @@ class UciGo:
         to_go = max(1, min(self.moves_to_go or _MOVES_TO_GO, 2 * _MOVES_TO_GO))
         most = 0.9 if to_go == 1 else 0.5  # of what is left: somebody else may have kept us waiting
         return max(min(left / to_go + 0.8 * self.increment[player], most * left), 0.01)
-
-
-_MOVES_TO_GO = 30  # that a player has still to make, if nobody says
 
 
 def parse(line: str) -> UciCommand | None:
@@ -151,15 +160,6 @@ class UciOptions:
         return replace(self, **{field: read}) if field else self
 
 
-_OPTIONS = {  # name: field of UciOptions, and limits of a number
-    "MultiPV": ("multi_pv", (1, 64)),
-    "UCI_ShowWDL": ("show_wdl", None),
-    "UCI_Chess960": ("chess960", None),
-    "Move Overhead": ("overhead", (0, 60_000)),
-    "Ponder": ("", None),  # only says that `go ponder` may come
-}
-
-
 def _whole(name: str, value: str, low: int, high: int) -> int:
     if not (value.isascii() and value.isdigit() and len(value) < 10 and low <= int(value) <= high):
         raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
@@ -170,12 +170,6 @@ def _truth(name: str, value: str) -> bool:
     if value.lower() not in ("true", "false"):
         raise ValueError(f"{name}: expected true or false, got {value!r}")
     return value.lower() == "true"
-
-
-_KEPT = 0.9  # of an estimate after each move
-_KEPT_IF_PUNCTUAL = 0.5  # of our own after a move that took no longer than planned
-_MOST = 10.0  # seconds
-_MOST_OUTSIDE = 1.0  # a clock that ran longer without us was set by somebody
 
 
 class Lag:

@@ -24,6 +24,12 @@ from tengen.match.player_spec import find_network
 from tengen.run import networks
 
 _ANY = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+GAME = "chess"
+_FOR_EVER = 2**31 - 1  # visits
+_EVERY = 0.5  # seconds between two `info`
+_LINE = 12  # moves of a variation that are shown
+_STEEP, _CENTIPAWNS = 1.5637541897, 90.0  # as in Lc0: 0.5 is 89 centipawns, 1 is 12780
+NONE = "(none)"
 
 
 class UciPosition:
@@ -102,14 +108,6 @@ class UciPosition:
         except ValueError as error:
             return str(error)
         return None
-
-
-GAME = "chess"
-_FOR_EVER = 2**31 - 1  # visits
-_EVERY = 0.5  # seconds between two `info`
-_LINE = 12  # moves of a variation that are shown
-_STEEP, _CENTIPAWNS = 1.5637541897, 90.0  # as in Lc0: 0.5 is 89 centipawns, 1 is 12780
-NONE = "(none)"
 
 
 class UciSession:

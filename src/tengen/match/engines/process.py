@@ -21,6 +21,12 @@ from tengen.run.children import signal_name
 
 Kind = Literal["crash", "time", "illegal move", "refused move", "nonsense"]
 KINDS: tuple[Kind, ...] = ("crash", "time", "illegal move", "refused move", "nonsense")
+_MOST_UNREAD = 1 << 20  # bytes of unread output
+_TAIL = 2000  # bytes of standard error that are kept
+_LAST_LINES = 3  # of them are shown
+_MOST_READS = 32  # of a program that writes without end
+_POLITE = 0.5  # seconds that a program has to exit by itself
+_ELSEWHERE = ("/usr/games", "/usr/local/games")  # Debian's place for such programs, which root's PATH leaves out
 
 
 class Fault(Exception):
@@ -46,14 +52,6 @@ class Refusal(Fault):
         kind = "refused move" if command.startswith("play ") else "nonsense"
         super().__init__(kind, f"refused {shorten(command)}: {shorten(answer)}")
         self.answer = answer
-
-
-_MOST_UNREAD = 1 << 20  # bytes of unread output
-_TAIL = 2000  # bytes of standard error that are kept
-_LAST_LINES = 3  # of them are shown
-_MOST_READS = 32  # of a program that writes without end
-_POLITE = 0.5  # seconds that a program has to exit by itself
-_ELSEWHERE = ("/usr/games", "/usr/local/games")  # Debian's place for such programs, which root's PATH leaves out
 
 
 def command(text: str) -> list[str]:

@@ -99,13 +99,9 @@ class StatusClient(abc.ABC):
         self._writer = None
         self.hear(ended)
 
-    async def _messages(self, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, reader: asyncio.StreamReader, event: Callable[[bytes], Any]) -> None:
         async for line in _lines(reader):
-            self.hear(understood(line))
-
-    async def _words(self, reader: asyncio.StreamReader) -> None:
-        async for line in _lines(reader):
-            self.hear(Said(_text(line)))
+            self.hear(event(line))
 
     async def _followed(self, path: Path, start: int) -> None:
         rest = b""
@@ -117,7 +113,7 @@ class StatusClient(abc.ABC):
                     continue
                 *whole, rest = (rest + piece).split(b"\n")
                 for line in whole:
-                    self.hear(Said(_text(line)))
+                    self.hear(said(line))
                 await asyncio.sleep(0)
 
     def _how(self, code: int) -> ProcessEnded:
@@ -155,7 +151,8 @@ class ChildClient(StatusClient):
                 self._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, process.stdin)
                 closing.callback(self._writer.close)
             output, errors = await _reading(process.stdout, closing), await _reading(process.stderr, closing)
-            tasks = [asyncio.create_task(self._messages(output)), asyncio.create_task(self._words(errors))]
+            listening = (self._listen(output, understood), self._listen(errors, said))
+            tasks = [asyncio.create_task(task) for task in listening]
             for task in tasks:
                 closing.callback(task.cancel)
             code = await _end_of(process)
@@ -190,7 +187,7 @@ class Attached(StatusClient):
         self._writer = writer.transport
         self.send(GetStatus())
         try:
-            await self._messages(reader)
+            await self._listen(reader, understood)
         finally:
             writer.close()
         return ProcessEnded(f"{self.name} has closed the connection")
@@ -254,6 +251,10 @@ class Staying(Attached):
 def log_of(socket: Path) -> Path:
     """The file with the standard error of a daemon that the dashboard has started with a socket."""
     return socket.with_name(socket.name + ".log")
+
+
+def said(line: bytes) -> Said:
+    return Said(_text(line))
 
 
 def understood(line: bytes) -> Any:

@@ -19,6 +19,11 @@ _WIDE = 60  # columns from which there is room for more about the networks
 _UPLOADS = {"done": GOOD, "failed": BAD, "uploading": WARM, "waiting": WARM}
 _FIGURES = 22  # columns
 _STONES = {"x": "bold cyan", "X": "bold cyan", "o": "bold yellow", "O": "bold yellow", ".": "dim"}
+_NAME, _RATE, _TOTAL, _LOAD = 9, 8, 6, 4  # columns
+_FIXED = _NAME + 1 + _RATE + 1 + _TOTAL + 1 + _LOAD + 1
+_COUNTING = ("working", "waiting for input", "waiting for output", "idle", "ended")  # what stages of a loader do
+_WORDS = 28  # columns for what a stage does, where there is room
+_BAR = 24  # columns of a bar and its numbers, at most
 
 
 class Pane(VerticalScroll):
@@ -246,13 +251,6 @@ class ExitPane(Pane):
         self.set_class(good, "good")
         found = [Text(ended.words, GOOD if good else BAD), Text("r starts it again, q quits", "bold")]
         return lines([*found, *(Text(fit(line, width).rstrip(), DIM) for line in model.tail())])
-
-
-_NAME, _RATE, _TOTAL, _LOAD = 9, 8, 6, 4  # columns
-_FIXED = _NAME + 1 + _RATE + 1 + _TOTAL + 1 + _LOAD + 1
-_COUNTING = ("working", "waiting for input", "waiting for output", "idle", "ended")  # what stages of a loader do
-_WORDS = 28  # columns for what a stage does, where there is room
-_BAR = 24  # columns of a bar and its numbers, at most
 
 
 class PipelinePane(Pane):

@@ -21,6 +21,23 @@ _LINES = {"stderr": "", "info": "cyan", "warning": WARM, "error": BAD, "garbage"
 _MORE = 250  # lines above the limit at which the oldest are dropped, all at once
 _MOST = 5000  # lines that are kept while the user reads further up
 Answer = Literal["go on", "shut down", "stay"]
+HELP = """\
+s       start now: train at once, without waiting for more data
+x       stop: finish the step, save, go idle
+e       export the network as it is
+v       view: train, validation, test
+p       pause the log, and go on
+r       start or join it again, when it has ended
+tab     to the next pane; arrows, page up and down, home and end scroll it
+q       quit; so does Ctrl-C
+?       this help; escape closes it
+
+data pipeline  a row for each stage of the loader, and the queue behind it;
+               red: nothing has come through for some time
+schedule       this cycle next to the one before
+networks       the last ones; Elo or validation loss, and their uploads
+log            standard error; cyan, yellow, red: messages; magenta: not a message
+"""
 
 
 class Heading(Static):
@@ -121,25 +138,6 @@ class LogPane(RichLog):
         if lines:
             text = Text("\n").join(Text(line.text, _LINES[line.kind]) for line in lines)
             self.write(text, width=max(self.scrollable_content_region.width, 1), scroll_end=follow)
-
-
-HELP = """\
-s       start now: train at once, without waiting for more data
-x       stop: finish the step, save, go idle
-e       export the network as it is
-v       view: train, validation, test
-p       pause the log, and go on
-r       start or join it again, when it has ended
-tab     to the next pane; arrows, page up and down, home and end scroll it
-q       quit; so does Ctrl-C
-?       this help; escape closes it
-
-data pipeline  a row for each stage of the loader, and the queue behind it;
-               red: nothing has come through for some time
-schedule       this cycle next to the one before
-networks       the last ones; Elo or validation loss, and their uploads
-log            standard error; cyan, yellow, red: messages; magenta: not a message
-"""
 
 
 class Quit(ModalScreen[Answer]):
