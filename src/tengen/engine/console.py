@@ -11,7 +11,7 @@ import numpy as np
 
 from tengen.config.settings.engine import PlaySettings
 from tengen.data.records.records import file_name, save_records
-from tengen.engine.engine import Engine, SearchReport
+from tengen.engine.engine import Engine
 from tengen.errors import TengenError
 
 _BAR = 30  # characters
@@ -146,15 +146,10 @@ class Console:
         if self._ended():
             self._write("The game is over.")
             return
-        report = self._engine.think(self._settings.visits, self._settings.seconds)
-        self._write(self._hints(report))
-
-    def _hints(self, report: SearchReport) -> str:
-        lines = []
-        for move in report.candidates[:3]:
+        for move in self._engine.think(self._settings.visits, self._settings.seconds).candidates[:3]:
             names = self._engine.names(move.line[:6])
-            lines.append(f"  {names[0]:8} wins {(move.value + 1) / 2:4.0%}, {move.visits} visits   {' '.join(names)}")
-        return "\n".join(lines)
+            wins = f"wins {(move.value + 1) / 2:4.0%}, {move.visits} visits"
+            self._write(f"  {names[0]:8} {wins}   {' '.join(names)}")
 
     def _undo(self, rest: str) -> None:
         """Go back to the user's last choice."""

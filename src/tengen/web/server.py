@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +28,7 @@ from tengen.web.folders import Found
 from tengen.web.machine import MachineLoad
 
 if TYPE_CHECKING:
-    from tengen.web.play import PlayRoom
+    from tengen.web.play import PlayRoom, PlaySession
 
 T = TypeVar("T")
 _LOOK = 2.0  # seconds between two looks at the runs, while somebody watches
@@ -172,12 +173,12 @@ class LivePage:
         return _json(await self._think(lambda room: room.look(base, network, key, ply)))
 
     async def _begin(self, request: Request) -> Response:
-        id, asked = request.path_params["id"], await _body(request)
-        base, seat = self._watched.base(id), asked.get("seat")
+        base, asked = self._watched.base(request.path_params["id"]), await _body(request)
+        seat = asked.get("seat")
         if seat not in (0, 1, None):
             raise TengenError(f"seat: expected 0, 1 or null, got {str(seat)[:40]!r}")
         network, text, visits = str(asked.get("network") or ""), str(asked.get("text") or ""), _whole(asked, "visits")
-        return _json(await self._think(lambda room: room.begin(base, id, network, seat, visits, text)))
+        return _json(await self._think(lambda room: room.begin(base, network, seat, visits, text)))
 
     async def _play(self, request: Request) -> Response:
         id, what, asked = request.path_params["id"], request.path_params["what"], await _body(request)
@@ -185,17 +186,14 @@ class LivePage:
             if self._room is not None:
                 self._room.get(id).stop.set()
             return _json({})
-        acts: dict[str, Callable[[PlayRoom], Any]] = {
-            "move": lambda room: room.move(id, _whole(asked, "action")),
-            "answer": lambda room: room.answer(id),
-            "undo": lambda room: room.undo(id),
-            "goto": lambda room: room.goto(id, _actions(asked)),
-            "state": lambda room: room.state(id),
-            "export": lambda room: room.export(id),
+        acts: dict[str, Callable[[PlaySession], Any]] = {
+            "move": lambda session: session.move(_whole(asked, "action")),
+            "goto": lambda session: session.goto(_actions(asked)),
+            **{name: methodcaller(name) for name in ("answer", "undo", "state", "export")},
         }
         if what not in acts:
             raise NotFound(f"there is no {what[:40]!r} of a game")
-        return _json(await self._think(acts[what]))
+        return _json(await self._think(lambda room: acts[what](room.get(id))))
 
     async def _analysis(self, request: Request) -> Response:
         """A stream of lines of JSON, as the search goes on."""
@@ -208,7 +206,7 @@ class LivePage:
 
         def think(room: "PlayRoom") -> None:
             try:
-                room.think(id, visits, tell)
+                room.get(id).think(visits, tell)
             except TengenError as error:
                 tell({"error": hide(str(error)), "done": True})
             finally:

@@ -37,8 +37,9 @@ class StatusClient(abc.ABC):
 
     orders, stays = True, False
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, beginning: str) -> None:
+        """`beginning` is what is said when it starts."""
+        self.name, self._beginning = name, beginning
         self.hear: Hear = lambda event: None
         self.alive = False
         self._writer: asyncio.WriteTransport | None = None
@@ -48,7 +49,7 @@ class StatusClient(abc.ABC):
     async def start(self) -> None:
         if not self.alive:
             self.alive = True
-            self.hear(ProcessStarted(self._beginning()))
+            self.hear(ProcessStarted(self._beginning))
             self._task = asyncio.create_task(self._live())
 
     def send(self, message: Any) -> bool:
@@ -80,10 +81,6 @@ class StatusClient(abc.ABC):
             _STAYING.append(self._process)
         elif self.signal(signal.SIGKILL):
             await _end_of(self._process)
-
-    @abc.abstractmethod
-    def _beginning(self) -> str:
-        """What is said when it starts."""
 
     @abc.abstractmethod
     async def _run(self) -> ProcessEnded:
@@ -126,15 +123,12 @@ class ChildClient(StatusClient):
     """A child process with the protocol on its standard output, and on its standard input if it takes `orders`."""
 
     def __init__(self, command: Sequence[str], name: str = "the daemon", orders: bool = True) -> None:
-        super().__init__(name)
+        super().__init__(name, f"starting {name}")
         self.orders = orders
         self._command = list(command)
 
     def ask_to_end(self) -> bool:
         return super().ask_to_end() if self.orders else self.signal(signal.SIGINT)
-
-    def _beginning(self) -> str:
-        return f"starting {self.name}"
 
     async def _run(self) -> ProcessEnded:
         self._process = process = subprocess.Popen(
@@ -165,12 +159,9 @@ class Attached(StatusClient):
 
     stays = True
 
-    def __init__(self, path: Path) -> None:
-        super().__init__("the daemon")
+    def __init__(self, path: Path, beginning: str = "joining the daemon at") -> None:
+        super().__init__("the daemon", f"{beginning} {path}")
         self._path = path
-
-    def _beginning(self) -> str:
-        return f"joining {self.name} at {self._path}"
 
     async def _run(self) -> ProcessEnded:
         log = log_of(self._path)
@@ -200,11 +191,8 @@ class Staying(Attached):
     """
 
     def __init__(self, command: Sequence[str], path: Path) -> None:
-        super().__init__(path)
+        super().__init__(path, "starting the daemon, which listens at")
         self._command = list(command)
-
-    def _beginning(self) -> str:
-        return f"starting {self.name}, which listens at {self._path}"
 
     async def _run(self) -> ProcessEnded:
         log = log_of(self._path)

@@ -157,16 +157,12 @@ class Quit(ModalScreen[Answer]):
         with Vertical(id="dialog"):
             yield Static(f"Shall {self._name} go on without the dashboard?", markup=False)
             with Horizontal():
-                yield Button("Go on (g)", id="go-on", compact=True)
-                yield Button("Shut down (s)", id="shut-down", compact=True)
-                yield Button("Stay here (esc)", id="stay", compact=True)
+                yield Button("Go on (g)", action="screen.answer('go on')", compact=True)
+                yield Button("Shut down (s)", action="screen.answer('shut down')", compact=True)
+                yield Button("Stay here (esc)", action="screen.answer('stay')", compact=True)
 
     def action_answer(self, answer: Answer) -> None:
         self.dismiss(answer)
-
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        answers: dict[str | None, Answer] = {"go-on": "go on", "shut-down": "shut down"}
-        self.dismiss(answers.get(event.button.id, "stay"))
 
 
 class Help(ModalScreen[None]):
