@@ -5,7 +5,6 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from types import TracebackType
 from typing import Any, Literal
 
 import jax
@@ -259,9 +258,7 @@ class GameContext:
             self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
     def _opened(self, what: str, stopped: bool = False) -> BatchExchange:

@@ -145,16 +145,15 @@ def _line(tree: search.Tree, action: Array, node: Array) -> Array:
 
 def look(game: Game, evaluate: Evaluator | PythonModel, params: Any, state: Any) -> tuple[Array, Any]:
     """Bool[A] the legal moves, and what the network says of ONE position: outputs [1, ...]."""
-    if isinstance(evaluate, PythonModel):
-        legal, observation = _seen(game, state)
-        return legal, evaluate.outputs(params, observation)
-    return _look(game, evaluate, params, state)
+    return (_look if isinstance(evaluate, PythonModel) else _compiled_look)(game, evaluate, params, state)
 
 
-@partial(jax.jit, static_argnames=("game", "evaluate"))
-def _look(game: Game, evaluate: Evaluator, params: Any, state: Any) -> tuple[Array, Any]:
+def _look(game: Game, evaluate: Evaluator | PythonModel, params: Any, state: Any) -> tuple[Array, Any]:
     legal, observation = _seen(game, state)
     return legal, evaluate.outputs(params, observation)
+
+
+_compiled_look = jax.jit(_look, static_argnames=("game", "evaluate"))
 
 
 @partial(jax.jit, static_argnames="game")

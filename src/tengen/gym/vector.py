@@ -231,7 +231,7 @@ def _marked(facts: dict[str, Any], where: np.ndarray) -> dict[str, Any]:
 class GameEnv(gymnasium.Env):
     """One game of a learner against an opponent; see `GameVectorEnv`, which plays many at once."""
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012, as gymnasium has it
+    metadata = GameVectorEnv.metadata
 
     def __init__(
         self,
@@ -242,9 +242,8 @@ class GameEnv(gymnasium.Env):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        self._vector = GameVectorEnv(game, 1, opponent, player=player, autoreset_mode=AutoresetMode.DISABLED, **options)
-        if render_mode not in (None, "ansi"):
-            raise OptionError(f"render_mode: expected ansi or None, got {render_mode!r}")
+        about: dict[str, Any] = {"player": player, "render_mode": render_mode, **options}
+        self._vector = GameVectorEnv(game, 1, opponent, autoreset_mode=AutoresetMode.DISABLED, **about)
         self.game, self.render_mode = self._vector.game, render_mode
         self._vector.render_mode = "ansi"
         self.observation_space = self._vector.single_observation_space

@@ -107,9 +107,7 @@ class GateMatch:
         about: dict[str, Any] = {
             "opponent": result.b,
             "games": result.games,
-            "wins": result.wins,
-            "draws": result.draws,
-            "losses": result.losses,
+            **result.tally,
             "distinct_games": len({(game.seed, game.actions) for game in played}),
             "forfeits": sum(bool(game.fault) for game in played),
             "most_games": self.games.games,

@@ -196,12 +196,12 @@ class MatchGames:
         faults = {name: self.faults(side) for side, name in enumerate(self.names)}
         counts = {name: self.other_counts(side) for side, name in enumerate(self.names)}
         return about | {
-            **_counts(result),
+            **result.tally,
             "share": result.share,
             "share_low": low,
             "share_high": high,
             **result.figures(),
-            "by_seat": {seat: _counts(found) for seat, found in self.by_seat().items()},
+            "by_seat": {seat: found.tally for seat, found in self.by_seat().items()},
             "mean_length": self.mean_length,
             "endings": self.endings,
             "faults": {
@@ -215,10 +215,6 @@ class MatchGames:
                 if found[0]
             },
         }
-
-
-def _counts(result: MatchResult) -> dict[str, int]:
-    return {"wins": result.wins, "draws": result.draws, "losses": result.losses}
 
 
 class MatchFolder(MatchGames):

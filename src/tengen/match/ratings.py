@@ -7,6 +7,7 @@ distribution around the anchor, for groups of players whom no chain of games con
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,11 @@ class Ratings:
     covariance: np.ndarray  # Float64[N, N]: in Elo squared, in the order of `players`; zeros for the anchor
 
     def __getitem__(self, name: str) -> Rating:
-        return self.players[self._place(name)]
+        return self.players[self.places[name]]
 
     def difference(self, a: str, b: str) -> tuple[float, float]:
         """How much stronger a is than b, and half of the 95 % interval of that."""
-        i, j = self._place(a), self._place(b)
+        i, j = self.places[a], self.places[b]
         variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
         return self.players[i].elo - self.players[j].elo, SURE * float(np.sqrt(max(variance, 0.0)))
 
@@ -54,7 +55,7 @@ class Ratings:
         are well known. In the average, players count by how much is known about them, so that this anchor hardly
         matters. Two players have only one difference, which stays as it is.
         """
-        others = np.arange(len(self.players)) != self._place(self.anchor)
+        others = np.arange(len(self.players)) != self.places[self.anchor]
         if len(others) < 3:
             return self
         known = np.zeros(len(self.players))
@@ -68,11 +69,10 @@ class Ratings:
             self, players=tuple(replace(one, error=float(e)) for one, e in zip(self.players, errors, strict=True))
         )
 
-    def _place(self, name: str) -> int:
-        for place, rating in enumerate(self.players):
-            if rating.name == name:
-                return place
-        raise KeyError(name)
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """{name: place in `players`}."""
+        return {rating.name: place for place, rating in enumerate(self.players)}
 
     @property
     def ranked(self) -> list[Rating]:

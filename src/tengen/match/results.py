@@ -26,7 +26,6 @@ FILE = "results.jsonl"
 OF_RUN = Path("ratings", FILE)  # the results of a run, in its directory
 _MOST = 2**53 - 1
 _NAME = "(?s).+"  # any text that is not empty
-_FIELDS = ("a", "b", "wins", "draws", "losses")
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,10 @@ class MatchResult:
     def counts(self) -> str:
         """`+70 =2 -28`."""
         return f"+{self.wins} ={self.draws} -{self.losses}"
+
+    @property
+    def tally(self) -> dict[str, int]:
+        return {"wins": self.wins, "draws": self.draws, "losses": self.losses}
 
     def figures(self) -> dict[str, float | None]:
         """The Elo difference and its interval as JSON data; None where a bound is infinite."""
@@ -193,7 +196,7 @@ def write(path: Path, *results: MatchResult) -> None:
 
 
 def _lines(results: tuple[MatchResult, ...]) -> bytes:
-    lines = ({"schema": 1, **{name: getattr(one, name) for name in _FIELDS}} for one in results)
+    lines = ({"schema": 1, "a": one.a, "b": one.b, **one.tally} for one in results)
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 

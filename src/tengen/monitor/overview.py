@@ -206,7 +206,7 @@ def summarise(
         silent=None if alive else silent,
         reached=reached,
         diverged=message,
-        losses=_losses(progress),
+        losses=totals.losses(progress),
         next_rating=_next_rating(goal, minutes, metrics.last(path, "rating"), elapsed) if rates else None,
         commands=_commands(base, driver, state, longer, playable, supervised),
     )
@@ -324,12 +324,6 @@ def _trained(base: Path) -> dict[str, Any] | None:
     """The newest line in the metrics of the run's trainers."""
     lines = (metrics.last(path) for path in base.glob(f"train/*/{metrics.NAME}"))
     return max(filter(None, lines), key=lambda line: str(line["time"]), default=None)
-
-
-def _losses(line: Mapping[str, Any]) -> dict[str, float]:
-    parts = line.get("losses")
-    found = {"loss": line.get("loss"), **(parts if isinstance(parts, dict) else {})}
-    return {name: float(loss) for name, loss in found.items() if isinstance(loss, int | float)}
 
 
 def _commands(

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen import files, schema
+from tengen.monitor import totals
+from tengen.monitor.totals import mapping
 from tengen.run import metrics
 from tengen.run.status import SPEEDS
 
@@ -121,12 +123,8 @@ def brief(value: Any) -> Any:
 
 def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     """All figures of a line by name. A run in parts has those of the learner and of self-play in `parts`."""
-    parts = {name: _mapping(part, "figures") for name, part in _mapping(line, "parts").items()}
-    learner = next((figures for name, figures in parts.items() if name.startswith("train main")), {})
-    learner = learner or next((figures for name, figures in parts.items() if name.startswith("train")), {})
-    figures = {**_mapping(learner, "figures"), **_mapping(line, "figures")}
-    losses = {**_mapping(learner, "losses"), **_mapping(line, "losses")}
-    loss = losses.pop("loss", None) if line.get("loss") is None else line.get("loss")
+    parts, learner, losses = totals.part_figures(line), totals.learner_figures(line), totals.losses(line)
+    figures = {**mapping(learner, "figures"), **mapping(line, "figures")}
     found: dict[str, Any] = {name: line.get(name) for name in (*AXES, "window", "learning_rate")}
     found |= {name: learner.get(name) for name in ("samples", "learning_rate") if found[name] is None}
     found["window"] = found["window"] or None
@@ -138,7 +136,7 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     speed = _number(found["steps_per_second"])
     if found["samples_per_second"] is None and steps and samples and speed is not None:
         found["samples_per_second"] = speed * samples / steps
-    found["loss"] = loss
+    found["loss"] = losses.pop("loss", None)
     found |= {f"loss/{name}": value for name, value in losses.items()}
     found |= {
         f"figure/{name}": value
@@ -165,8 +163,8 @@ def differences(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for line in lines:
         sources: dict[str, Any] = {"": line.get("played")}
-        parts = _mapping(line, "parts")
-        sources |= {name: _mapping(part, "figures").get("played") for name, part in parts.items()}
+        parts = mapping(line, "parts")
+        sources |= {name: mapping(part, "figures").get("played") for name, part in parts.items()}
         new: dict[str, Any] = {}
         for source, tally in sources.items():
             if not _is_tally(tally):
@@ -209,7 +207,7 @@ def epoch_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
             continue
         row = {name: _number(line.get(name)) for name in AXES}
         for place in ("losses", "validation", "test"):
-            row |= {f"{place}/{name}": _number(value) for name, value in _mapping(line, place).items()}
+            row |= {f"{place}/{name}": _number(value) for name, value in mapping(line, place).items()}
         rows.append(row)
     return columns(rows)
 
@@ -286,11 +284,6 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
 def _labels(names: Iterable[str], prefix: str) -> dict[str, str]:
     """Columns that begin with a prefix, each with its name as words."""
     return {name: name.removeprefix(prefix).replace("_", " ") for name in names if name.startswith(prefix)}
-
-
-def _mapping(data: Any, name: str) -> dict[str, Any]:
-    found = data.get(name) if isinstance(data, Mapping) else None
-    return dict(found) if isinstance(found, Mapping) else {}
 
 
 def _number(value: Any) -> float | None:
