@@ -42,7 +42,6 @@ class BoardView:
 
 
 def has_board(game: Game) -> bool:
-    """Whether positions of the game can be drawn."""
     return game.drawn_as is not None
 
 

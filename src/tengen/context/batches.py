@@ -135,7 +135,6 @@ def forget(batch: Batch) -> None:
 
 
 def untouched(batch: Batch) -> bool:
-    """Whether nothing has been written into `reply`."""
     return all(np.isnan(values).all() for values in batch.reply.values())
 
 
@@ -162,7 +161,6 @@ def hear(group: Any, batch: Any, rows: np.ndarray, start: int) -> Any:
 
 @jax.jit
 def _pad(batch: Any, count: Any) -> Any:
-    """The arrays of a batch with the row `count - 1` in place of all later ones."""
     return jax.tree.map(lambda x: x[jnp.minimum(jnp.arange(len(x)), count - 1)], batch)
 
 

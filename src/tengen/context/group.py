@@ -74,7 +74,6 @@ class Questions:
         self.missing -= len(rows)
 
     def of_colour(self, colour: int) -> np.ndarray:
-        """The rows among `wanted` in which that player thinks."""
         return self.wanted[self._shown["colour"][self.wanted] == colour]
 
 

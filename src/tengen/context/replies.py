@@ -152,7 +152,6 @@ def _names(batch: Batch) -> str:
 
 
 def _rows(wrong: np.ndarray) -> str:
-    """Which rows, if there are few."""
     places = np.flatnonzero(wrong)
     listed = ", ".join(map(str, places[:4]))
     return f"row {listed}" if len(places) == 1 else f"{len(places)} rows ({listed}{', ...' if len(places) > 4 else ''})"

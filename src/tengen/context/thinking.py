@@ -40,7 +40,6 @@ class TreeSearch:
 
     @property
     def leaves(self) -> int:
-        """K."""
         return self.settings.leaves
 
     @property
@@ -97,7 +96,6 @@ class TreeSearch:
         return search.restart(search.advance(tree, actions, kept), after, which & ~kept)
 
     def restart(self, tree: Tree, states: Any, which: Array) -> Tree:
-        """Replace the positions of the games `which`."""
         return search.restart(tree, states, which)
 
 

@@ -152,7 +152,6 @@ class Console:
             self._write(f"  {names[0]:8} {wins}   {' '.join(names)}")
 
     def _undo(self, rest: str) -> None:
-        """Go back to the user's last choice."""
         if self._resigned is not None:
             self._resigned, self._shown = None, None
             return

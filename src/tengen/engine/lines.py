@@ -56,6 +56,5 @@ def standard_input() -> BinaryIO:
 
 
 def write_out(text: str) -> None:
-    """Send text to the standard output at once."""
     sys.stdout.write(text)
     sys.stdout.flush()

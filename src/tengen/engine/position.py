@@ -59,7 +59,6 @@ class GamePosition:
 
     @property
     def player(self) -> int:
-        """Who moves, 0 or 1."""
         return int(self.game.to_play(self.state))
 
     @property

@@ -72,7 +72,6 @@ class EnvProgram:
     _compiled_step = jax.jit(_step, static_argnames=("self", "again"))
 
     def start(self, games: int, params: Any, key: Array) -> tuple[EnvGames, EnvStep]:
-        """New games, all of them."""
         everywhere = jnp.ones(games, bool)
         blank = EnvGames(self._blank(games), jnp.zeros(games, jnp.int8), everywhere)
         return self.restart(blank, everywhere, params, key)
@@ -151,7 +150,6 @@ class EnvProgram:
 
     @partial(jax.jit, static_argnames="self")
     def _settle(self, before: EnvGames, games: EnvGames, illegal: Array) -> EnvStep:
-        """The results of moves; an illegal one loses."""
         look = jax.vmap(self.game.look)(games.states)
         result = jnp.take_along_axis(look.returns, games.player[:, None].astype(jnp.int32), 1)[:, 0]
         reward = jnp.where(illegal, -1.0, jnp.where(look.over, result, 0.0))
@@ -178,7 +176,6 @@ class EnvProgram:
 
     @partial(jax.jit, static_argnames=("self", "games"))
     def _blank(self, games: int) -> Any:
-        """Some states, which are replaced at once."""
         return jax.vmap(self.game.init)(jax.random.split(jax.random.key(0), games))
 
     def _seats(self, key: Array, games: int) -> Array:

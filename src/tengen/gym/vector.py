@@ -196,7 +196,6 @@ class GameVectorEnv(gymnasium.vector.VectorEnv):
         return jax.random.key(int(self.np_random.integers(2**32)))
 
     def _fetched(self, found: EnvStep) -> Any:
-        """The same with NumPy arrays."""
         host = jax.device_get(found)
         self._legal = np.asarray(host.legal)
         return host

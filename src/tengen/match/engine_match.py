@@ -208,7 +208,6 @@ class EngineMatch:
         return [(table.place, played) for table, played in ended if played is not None]
 
     def _sit(self, place: int, number: int) -> GameTable:
-        """A new game, after its opening."""
         pair = number // 2
         assert self._openings is not None
         position = self._referee.begin(self._openings.seeds[pair])
@@ -279,7 +278,6 @@ class EngineMatch:
         return self._lost(table, ending=fault.ending, fault=fault.kind, reason=fault.words)
 
     def _lost(self, table: GameTable, **about: Any) -> PlayedGame:
-        """A game that the side to move has lost before its end."""
         return self._played(table, result=1.0 if table.side == 1 else -1.0, **about)
 
     def _played(self, table: GameTable, **about: Any) -> PlayedGame:

@@ -105,7 +105,6 @@ def _start(game: Hironaka, key: Array, games: int) -> tuple[HironakaState, Array
 def _move(
     game: Hironaka, rule: Rule, player: int, params: Any, key: Array, states: HironakaState
 ) -> tuple[HironakaState, Array]:
-    """One move of a player in all games that wait for it, and whether any game is still under way."""
     over = jax.vmap(game.is_over)(states)
     which = ~over & (jax.vmap(game.to_play)(states) == player)
     moved = jax.vmap(game.step)(states, rule(params, key, states, which).astype(jnp.int32))

@@ -59,7 +59,6 @@ class League:
         return self.config.rating.opening_moves if self.config else OPENING_MOVES
 
     def search(self, simulations: int) -> SearchSettings:
-        """How networks search: as in the run, without noise."""
         return strongest(self.config.search if self.config else SearchSettings(algorithm="puct"), simulations)
 
     def game(self) -> Game:

@@ -109,7 +109,6 @@ class MatchGames:
 
     @property
     def missing(self) -> list[int]:
-        """The numbers of the games that are still to be played."""
         return [number for number in range(self.games) if number not in self.played]
 
     @property
@@ -160,7 +159,6 @@ class MatchGames:
         return there, differ, int(winner)
 
     def records(self, game: Game, id: str = "game-{}", **rest: Any) -> Iterator[Record]:
-        """All finished games for people, with today's date."""
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         for one in self.finished:
             yield one.record(game, self.names, date=date, id=id.format(one.number + 1), **rest)

@@ -202,5 +202,4 @@ def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> Game:
 
 
 def _shows(game: Game, known: list[GameIdentity]) -> bool:
-    """Whether networks for all these games can play that one."""
     return not any(GameIdentity.of(game.for_network(one.options)).difference(one) for one in known)

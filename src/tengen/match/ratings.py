@@ -71,7 +71,6 @@ class Ratings:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """{name: place in `players`}."""
         return {rating.name: place for place, rating in enumerate(self.players)}
 
     @property
@@ -139,8 +138,6 @@ def _range(players: list[Rating]) -> tuple[float, float]:
 
 
 def _bar(rating: Rating, low: float, high: float, room: int) -> str:
-    """`--o--`: the interval and the rating in it."""
-
     def column(elo: float) -> int:
         return round((min(max(elo, low), high) - low) / (high - low) * (room - 1))
 

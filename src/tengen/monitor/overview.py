@@ -135,19 +135,15 @@ def look(base: Path) -> RunOverview:
         {"games": played.games, "rows": played.rows},
         strongest[-1] if strongest else None,
         playable=any(network.state in ("accepted", "saved") for network in networks),
-    )
-    shuffle, disk = attempt(newest_shuffle, None), attempt(disk_use, DiskUse())
-    return replace(
-        found,
         networks=tuple(networks),
         played=played,
-        shuffle=shuffle,
-        disk=disk,
+        shuffle=attempt(newest_shuffle, None),
+        disk=attempt(disk_use, DiskUse()),
         metrics=metrics.last(base / metrics.NAME),
         evaluation=metrics.last(base / metrics.NAME, "evaluation"),
         changes=tuple(attempt(changes.over_time, [])),
-        problems=tuple(dict.fromkeys((*problems, *played.unreadable))),
     )
+    return replace(found, problems=tuple(dict.fromkeys((*problems, *played.unreadable))))
 
 
 def summarise(
@@ -157,8 +153,9 @@ def summarise(
     rated: tuple[str, RatedNetwork] | None = None,
     playable: bool = False,
     now: datetime | None = None,
+    **more: Any,
 ) -> RunOverview:
-    """The overview without networks and data; `on_disk` counts rows and games, `rated` is the newest rated network."""
+    """The overview with `more` fields; `on_disk` counts rows and games, `rated` is the newest rated network."""
     now = now or datetime.now(UTC)
     path = base / metrics.NAME
     line, progress = metrics.last(path), metrics.last(path, "progress") or {}
@@ -209,6 +206,7 @@ def summarise(
         losses=totals.losses(progress),
         next_rating=_next_rating(goal, minutes, metrics.last(path, "rating"), elapsed) if rates else None,
         commands=_commands(base, driver, state, longer, playable, supervised),
+        **more,
     )
 
 

@@ -58,12 +58,6 @@ class RatedStrength:
             return None
         return StrengthGain(*earlier[-1], *self.ratings.difference(self.newest, earlier[-1][1]))
 
-    @property
-    def wins_everything(self) -> bool:
-        """Whether all references are too weak to measure against."""
-        scores = [score for name in self.references if (score := self.score(name))]
-        return bool(scores) and all(score.points >= _WINS * score.games for score in scores)
-
 
 def in_words(rated: RatedStrength, elapsed: float) -> str:
     """One paragraph about the newest network."""
@@ -106,11 +100,12 @@ def hints(rated: RatedStrength | None, more_search: str, larger: str, references
     if flat:
         found = [*found[1:], found[0]]
     missed = [name for name in references if rated.score(name) is None]
+    scores = [score for name in rated.references if (score := rated.score(name))]
     if missed:
         found.append(
             f"to see how strong it is, give it more time: there was none for matches against {', '.join(missed)}"
         )
-    elif rated.wins_everything:
+    elif scores and all(score.points >= _WINS * score.games for score in scores):
         counts = [int(name.removeprefix("mcts:")) for name in references if name.startswith("mcts:")]
         listed = ", ".join((*references, f"mcts:{min(4 * max(counts, default=25), 9999)}"))
         found.append(f"to see how strong it is, add a stronger opponent: --set 'rating.references=[{listed}]'")

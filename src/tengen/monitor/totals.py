@@ -120,6 +120,5 @@ def losses(line: Mapping[str, Any]) -> dict[str, float]:
 
 
 def mapping(data: Any, name: str) -> dict[str, Any]:
-    """A mapping in a mapping; empty if there is none."""
     found = data.get(name) if isinstance(data, Mapping) else None
     return dict(found) if isinstance(found, Mapping) else {}

@@ -64,7 +64,10 @@ class RunReader:
         settings = self._settings()
         line = metrics.last(self.base / metrics.NAME, "progress") or {}
         outlook, goal = found.status.outlook(), None
-        if outlook is not None and not self._is_daemon(found):  # which has no goal
+        is_daemon = found.driver is not None and found.driver.kind == "daemon"
+        if found.driver is None:  # a daemon writes no metrics but those of its trainer
+            is_daemon = not (self.base / metrics.NAME).exists() and bool(_trainer_files(self.base))
+        if outlook is not None and not is_daemon:  # which has no goal
             goal = {"words": outlook.goal, "share": outlook.share, "left": outlook.left}
         return {
             "id": self.id,
@@ -83,12 +86,6 @@ class RunReader:
             "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
             "stage": found.driver.doing if found.driver else "",
         }
-
-    def _is_daemon(self, found: overview.RunOverview) -> bool:
-        """Whether a daemon trains here, or did: it writes no metrics but those of its trainer."""
-        if found.driver is not None:
-            return found.driver.kind == "daemon"
-        return not (self.base / metrics.NAME).exists() and bool(_trainer_files(self.base))
 
     def _loss(self, line: Mapping[str, Any]) -> float | None:
         """The newest loss: of the run's last line, or else of its trainers, whose parts may have ended before."""
@@ -151,7 +148,9 @@ class RunReader:
         played = self._played(problems)
         found = self._overview(played, _newest_rated(own, there))
         settings = self._settings()
-        players = _players(str(settings.get("game.name", "")))
+        game = str(settings.get("game.name", ""))
+        # Looking at a run imports no code of users, so the players of their games have the usual names.
+        players = (game_class(game) if ships(game) else Game).players
         return self._summary(found) | {
             "schema": SCHEMA,
             "base": str(self.base),
@@ -316,12 +315,6 @@ def _newest_rated(own: Mapping[str, Any] | None, there: list[dict[str, Any]]) ->
     if own is None or not rated:
         return None
     return rated[0]["name"], RatedNetwork(rated[0]["elo"], rated[0]["error"] or 0.0, own["anchor"])
-
-
-def _players(game: str) -> tuple[str, str]:
-    """What the rules call the players. Looking at a run imports no code of users, so their games have usual names."""
-    first, second = (game_class(game) if ships(game) else Game).players
-    return first, second
 
 
 def _trainer_files(base: Path) -> list[Path]:

@@ -24,7 +24,6 @@ def inside(folder: Path) -> list[Path]:
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Whether a path in a folder is a link to something that is not in that folder."""
     return path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
 
 

@@ -40,7 +40,6 @@ def draw_position(game: Game, state: Any) -> dict[str, Any]:
 
 
 def fen_of(text: str) -> str | None:
-    """The chess position in the text of a board, if it has one."""
     return next((line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")), None)
 
 

@@ -211,6 +211,5 @@ def _kind(name: str) -> str:
 
 
 def finite(value: Any) -> float | None:
-    """The value if it is a finite number."""
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if number else None

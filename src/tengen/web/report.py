@@ -43,7 +43,6 @@ def make(found: Found, most_games: int = GAMES) -> str:
 
 
 def _leave_out(runs: Sequence[dict[str, Any]], excess: int) -> None:
-    """Leave out the largest games until so many bytes are saved."""
     sizes = {id(game): len(json.dumps(game, separators=(",", ":"))) for run in runs for game in run["games_embedded"]}
     while excess > 0 and sizes:
         excess -= sizes.pop(largest := max(sizes, key=sizes.__getitem__))

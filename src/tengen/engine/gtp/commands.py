@@ -251,13 +251,11 @@ class GtpCommands:
             stream.interrupted.wait()
 
     def _genmove_analyze(self, words: Words, arguments: list[str], stream: GtpAnswer) -> None:
-        """`genmove` with reports on the way."""
         options = parse_options(arguments, self.colour)
         say = self._reporter(options, stream, words)
         stream.line(f"play {self._answer(self._player(options), say, say, options.every)}")
 
     def _cgos_genmove_analyze(self, arguments: list[str], stream: GtpAnswer) -> None:
-        """`genmove` with one report, for CGOS."""
         options = parse_options(arguments, self.colour)
         say = self._reporter(options, stream, GtpReport.cgos)
         stream.line(f"play {self._answer(self._player(options), say)}")

@@ -46,7 +46,6 @@ def fixed_handicap(size: int, count: int) -> list[int]:
 
 
 def most_fixed(size: int) -> int:
-    """The most handicap stones that have fixed places."""
     if size < 7:
         return 0
     return 4 if size == 7 or size % 2 == 0 else 9
@@ -334,7 +333,6 @@ class GoCommands(GtpCommands):
             raise
 
     def final_score(self, arguments: list[str]) -> str:
-        """The area score without dead stones."""
         black = score(self.engine, self.game, self._dead())
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
 
@@ -359,7 +357,6 @@ class GoCommands(GtpCommands):
 
 
 def _kind(game: Go) -> tuple[int, str, bool]:
-    """What tells the engines of a session apart: size, ko and suicide."""
     return game.options.size, game.options.ko, game.options.suicide
 
 

@@ -196,7 +196,6 @@ def kgs(arguments: list[str], lag: float) -> Clock:
 
 
 def _numbers(arguments: list[str], count: int) -> list[float]:
-    """Exactly that many times or counts."""
     try:
         found = [float(text) for text in arguments]
     except ValueError:

@@ -89,11 +89,9 @@ class UciPosition:
         return [int(action) for action in np.flatnonzero(moment.legal)]
 
     def name(self, action: int) -> str:
-        """A move as UCI calls it."""
         return self._name(self.engine.state, action)
 
     def names(self, actions: tuple[int, ...]) -> list[str]:
-        """The same for moves that follow one another."""
         return self.engine.names(actions, self._name)
 
     def _name(self, state: ChessState, action: int) -> str:
@@ -283,8 +281,6 @@ class UciSession:
 
 
 class _Either:
-    """Set when one of two events is."""
-
     def __init__(self, a: threading.Event, b: threading.Event) -> None:
         self._both = (a, b)
 

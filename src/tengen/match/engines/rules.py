@@ -127,7 +127,6 @@ def _in_words(options: Any) -> str:
 
 
 def _dictionary(text: str) -> dict[str, Any]:
-    """The JSON dictionary in a text; empty if there is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

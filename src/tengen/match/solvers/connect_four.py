@@ -65,7 +65,6 @@ class Solver:
         return {column: self._worth(mine, theirs, move) for column, move in moves(mine, theirs).items()}
 
     def best_moves(self, mine: int, theirs: int) -> list[int]:
-        """The columns that keep what the position is worth."""
         worths = self.worths(mine, theirs)
         return [column for column, worth in worths.items() if worth == max(worths.values())]
 
@@ -103,7 +102,6 @@ def moves(mine: int, theirs: int) -> dict[int, int]:
 
 
 def wins_now(mine: int, theirs: int) -> bool:
-    """Whether the player to move can make four in a line."""
     mask = mine | theirs
     return bool((mask + _BOTTOM) & _threats(mine, mask))
 

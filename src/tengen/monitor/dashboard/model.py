@@ -168,7 +168,6 @@ class Model:
 
     @property
     def curve(self) -> list[tuple[int, float]]:
-        """The loss of the current view by steps since the beginning."""
         return self.curves[self.view].points if self.view in self.curves else []
 
     def networks(self, now: float) -> list[NetworkStatus]:

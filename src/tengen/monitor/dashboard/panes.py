@@ -65,7 +65,6 @@ class Pane(VerticalScroll):
         return True
 
     def draw(self, model: Model, now: float, width: int, height: int) -> Text:
-        """The text, for this many columns and lines."""
         raise NotImplementedError
 
 
@@ -139,7 +138,6 @@ def _speed(training: TrainingFigures, width: int) -> Text:
 
 
 def _wrapped(words: list[str], width: int) -> list[Text]:
-    """Lines with as many words as fit."""
     found: list[str] = []
     for word in words:
         if found and cell_len(found[-1]) + 2 + cell_len(word) <= width:

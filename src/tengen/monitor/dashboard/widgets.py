@@ -110,7 +110,6 @@ class LogPane(RichLog):
             self._append(list(islice(model.lines, len(model.lines) - new, None)), follows)
 
     def rewrap(self, model: Model) -> None:
-        """Write all lines again, for another width."""
         if self._taken and not self.paused:
             self._taken = model.written
             self._write_all(model)
