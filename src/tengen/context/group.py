@@ -93,10 +93,7 @@ class Group:
         settings: ContextSettings,
         fields: frozenset[str],
     ) -> None:
-        """`numbers` gives each new game its number, and None when there should be no more games.
-
-        `fields` are the fields of positions that some batch holds.
-        """
+        """`numbers` gives each new game its number, None for no more games; `fields` are those of some batch."""
         size, rows = program.plan.size, program.plan.size * program.thinking.leaves
         self._program, self._numbers = program, numbers
         warm = settings.temperature_moves

@@ -28,10 +28,7 @@ _HELP = """Type the name of a move, or one of these:
 
 
 class Console:
-    """One person, one engine, one game after the other.
-
-    `read` asks for a line, as `input` does, and may raise EOFError; `write` shows text.
-    """
+    """One person, one engine, one game after the other; `read` asks for a line as `input` does, `write` shows text."""
 
     def __init__(
         self,

@@ -75,9 +75,7 @@ def search_on(evaluate: Evaluator, params: Any, tree: search.Tree, more: Array) 
 def search_by_step(
     evaluate: Evaluator | PythonModel, params: Any, tree: search.Tree, more: int, device: Any, beside: Any
 ) -> search.Tree:
-    """The same for a model of another framework, or where the tree lies on `beside` and the parameters on `device`:
-    positions and answers travel.
-    """
+    """The same for models of other frameworks, or if the tree is on `beside` and the parameters on `device`."""
     ask = evaluate if isinstance(evaluate, PythonModel) else partial(_evaluate, evaluate)
     tree, visits = _begin(tree, jnp.int32(more))
     target = int(visits) + more

@@ -80,10 +80,7 @@ def summarise(host: str, agent: str, rounds: np.ndarray, unfinished: int) -> Rho
 
 
 def _play(game: Hironaka, host: Player, agent: Player, key: Array, games: int) -> HironakaState:
-    """The final positions of [G] games.
-
-    Each player is a separate program, so that a table of pairs compiles only as many as it has players.
-    """
+    """The final positions of [G] games; each player is a separate program, so that a table compiles few of them."""
     starting, playing = jax.random.split(key)
     states, running = _start(game, starting, games)
     for number in itertools.count():

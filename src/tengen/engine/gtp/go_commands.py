@@ -52,10 +52,7 @@ def most_fixed(size: int) -> int:
 
 
 def running(game: Go, state: Any) -> Any:
-    """The position with the game going on, even if it was over.
-
-    Two passes are forgotten; at the move limit, all past positions are.
-    """
+    """The position with the game going on: two passes are forgotten; at the move limit, all past positions are."""
     if not bool(game.is_over(state)):
         return state
     if int(state.moves) >= game.max_moves:
@@ -93,10 +90,7 @@ def score(engine: Engine, game: Go, dead: np.ndarray) -> float:
 
 
 class GoCommands(GtpCommands):
-    """Go on any board that the network plays, with any komi and all rules that Tengen has.
-
-    Either colour may move at any time.
-    """
+    """Go on any board that the network plays, with any komi and all of Tengen's rules; either colour may move."""
 
     game: Go  # type: ignore[assignment]
 

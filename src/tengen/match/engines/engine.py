@@ -276,10 +276,7 @@ class UciEngine(ForeignEngine):
 
 
 def start(text: str, game: Game, terms: Terms, made: Callable[[Process], None] = lambda process: None) -> ForeignEngine:
-    """Starts the engine that a text names. NotStarted, or TengenError if it is not for this game.
-
-    `made` gets the process before its first answer.
-    """
+    """Starts the engine that a text names; `made` gets the process before its first answer. NotStarted, TengenError."""
     protocol, nodes, line = split(text)
     terms = terms if nodes is None else replace(terms, nodes=nodes)
     running = Process(command(line))
