@@ -2,7 +2,8 @@
 
 Engines think in separate threads, several at once. A player of ours gets the positions of all tables that wait for it
 as one batch of a fixed size, empty places masked, so nothing is compiled twice. A player that breaks the rules, crashes
-or does not answer loses that game, and the others go on."""
+or does not answer loses that game, and the others go on.
+"""
 
 import time
 from collections import deque

@@ -5,7 +5,8 @@ Where the games cannot be divided evenly among the rounds, a few games fewer tha
 The sequential probability ratio test compares two hypotheses, "A is `low` Elo stronger" and "A is `high` Elo stronger",
 by the logarithm of how much likelier the second makes the games. It looks at pairs of games with the same opening,
 since the games of a pair depend on each other. The scores of pairs are taken as normally distributed with an unknown
-variance (the generalised test of Van den Bergh, as used for chess programs)."""
+variance (the generalised test of Van den Bergh, as used for chess programs).
+"""
 
 import math
 from collections.abc import Callable

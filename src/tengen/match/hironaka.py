@@ -2,7 +2,8 @@
 
 A host's rate is rho = games / rounds (docs/hironaka.md). A pair that was trained against itself alone can agree on a
 private game in which both look strong. So networks are judged by players that were not trained with them: the fixed
-ones, and networks from other times of the run."""
+ones, and networks from other times of the run.
+"""
 
 import itertools
 from collections.abc import Iterator, Sequence

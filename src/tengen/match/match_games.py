@@ -4,7 +4,8 @@ match.json      who plays what under which settings; another match cannot go on 
 games.jsonl     one line for each finished game, added as it ends; an incomplete line at the end is cut off
 games.sgf       all of them for people (games.txt for other games than Go)
 results.jsonl   the result, for ratings
-summary.json    all figures"""
+summary.json    all figures
+"""
 
 import collections
 import contextlib

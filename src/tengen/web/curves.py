@@ -24,6 +24,7 @@ AXES = ("elapsed", "games", "rows", "samples", "steps")
 """Columns that a chart may have as its x."""
 _TALLIES = ("games", "first", "draws", "second", "moves")
 _RECENT = 3  # the calibration of the newest games is that of the last third of the run
+# Figures that other charts have, or that none needs.
 _SHOWN = ("learning_rate", "loss", "skipped", "bucket", "games", "rows", "samples", "steps")
 
 
@@ -84,9 +85,6 @@ class MetricsHistory:
             elif len(self.others) < _RARE and (line := metrics.parse_line(raw)) is not None:
                 self.others.append(line)
         self._read, self.lines, self._stride, self._newest = read, lines, stride, newest
-
-
-# Figures that other charts have, or that none needs.
 
 
 @dataclass(frozen=True)

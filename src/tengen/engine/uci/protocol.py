@@ -1,6 +1,7 @@
 """The commands and options of UCI as data: https://backscattering.de/chess/uci/ , and how late moves are.
 
-Nothing here needs JAX. By the specification, unknown words are skipped and the rest of the line is still read."""
+Nothing here needs JAX. By the specification, unknown words are skipped and the rest of the line is still read.
+"""
 
 from dataclasses import dataclass, replace
 

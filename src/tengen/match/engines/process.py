@@ -2,7 +2,8 @@
 
 No thread is needed: waiting for a line also reads standard error, so that a program that fills either pipe cannot block
 both sides. The program has a separate process group, so Ctrl-C at the terminal does not reach it, and its helpers end
-with it. An engine that does something wrong loses its game, and the reason is recorded."""
+with it. An engine that does something wrong loses its game, and the reason is recorded.
+"""
 
 import contextlib
 import os
