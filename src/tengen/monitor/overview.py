@@ -301,15 +301,10 @@ def disk_use(base: Path) -> DiskUse:
 
 def _sizes(folder: Path) -> Iterator[int]:
     """The sizes of all files below; files that vanish meanwhile are left out."""
-    stack = [str(folder)]
-    while stack:
-        with contextlib.suppress(OSError), os.scandir(stack.pop()) as found:
-            for entry in found:
-                with contextlib.suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False):
-                        stack.append(entry.path)
-                    else:
-                        yield entry.stat(follow_symlinks=False).st_size
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                yield os.lstat(os.path.join(place, name)).st_size
 
 
 def goal_options(limits: Mapping[str, float | int]) -> list[str]:

@@ -1,7 +1,6 @@
 """Which runs and matches are in the folders that a user names; folders may be missing or unreadable meanwhile."""
 
 import contextlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,13 +56,10 @@ def _look(folder: Path, depth: int, runs: list[Path], matches: list[Path]) -> No
         return
     if depth == 0 or len(runs) >= _MOST:
         return
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        below = sorted(
-            (entry for entry in entries if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)),
-            key=lambda entry: entry.name,
-        )
-        for entry in below:
-            _look(Path(entry.path), depth - 1, runs, matches)
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if not path.name.startswith(".") and path.is_dir() and not path.is_symlink():
+                _look(path, depth - 1, runs, matches)
 
 
 def _ids(runs: list[Path]) -> dict[str, Path]:

@@ -36,12 +36,12 @@ class GtpCommands:
         self._marks: list[int] = []  # how many steps the position had before each move
         self._hopeless = 0
         self.commands: dict[str, Callable[[list[str]], str | None]] = {
-            "protocol_version": self._fixed("2"),
-            "name": self._fixed("Tengen"),
-            "version": self._fixed(f"{__version__} {found.name}"),
+            "protocol_version": lambda arguments: "2",
+            "name": lambda arguments: "Tengen",
+            "version": lambda arguments: f"{__version__} {found.name}",
             "known_command": self.known_command,
             "list_commands": self.list_commands,
-            "quit": self._fixed(""),
+            "quit": lambda arguments: "",
             "boardsize": self.boardsize,
             "clear_board": self.clear_board,
             "komi": self.komi,
@@ -65,10 +65,6 @@ class GtpCommands:
 
     def _engine(self, game: Game) -> Engine:
         return Engine(self.found, game, self.engine_settings)
-
-    @staticmethod
-    def _fixed(text: str) -> Callable[[list[str]], str]:
-        return lambda arguments: text
 
     @property
     def game(self) -> Game:

@@ -56,9 +56,10 @@ class Solver:
             return 1
         stones = (mine | theirs).bit_count()
         mover = stones & 1
-        if self._achieves(mine, theirs, stones, mover):
-            return 1
-        return 0 if self._achieves(mine, theirs, stones, 1 - mover) else -1
+        for asked, worth in ((mover, 1), (1 - mover, 0)):  # does the mover win, or at least not lose?
+            if _achieves(mine, theirs, stones, asked, self._table, self._moves, self._scores, self._nodes):
+                return worth
+        return -1
 
     def worths(self, mine: int, theirs: int) -> dict[int, int]:
         """1, 0 or -1 for every column that has room."""
@@ -74,12 +75,6 @@ class Solver:
         if mine | theirs | move == _BOARD:
             return 0
         return -self.value(theirs, mine | move)
-
-    def _achieves(self, mine: int, theirs: int, stones: int, asked: int) -> bool:
-        """Whether the player to move wins, if `asked` is the player to move; otherwise whether it does not lose."""
-        if wins_now(mine, theirs):
-            return True
-        return bool(_achieves(mine, theirs, stones, asked, self._table, self._moves, self._scores, self._nodes))
 
 
 def stones_of(state: Any) -> tuple[int, int]:
@@ -140,7 +135,10 @@ def _achieves(
     scores: np.ndarray,
     nodes: np.ndarray,
 ) -> bool:
-    """See `Solver._achieves`; the player to move cannot win at once. Player 0 has the even numbers of stones."""
+    """Whether the player to move, who cannot win at once, wins (if that is `asked`), or else does not lose.
+
+    Player 0 moves at even numbers of stones.
+    """
     nodes[0] += 1
     mask = mine | theirs
     possible = (mask + _BOTTOM) & _BOARD
