@@ -194,7 +194,8 @@ class BatchExchange:
                     self._events.appendleft(_Out(Batch("train_control", {})))
             if out.group is not None and versions is not None:
                 for number, place in enumerate(out.begun):
-                    self._assign(out.group, place, (int(versions[0, number]), int(versions[1, number])))
+                    chosen = (int(versions[0, number]), int(versions[1, number]))
+                    out.group.assign(place, chosen, len(self._pools) == 1)
                 self._release(out.group)
             self._changed.notify_all()
 
@@ -299,16 +300,13 @@ class BatchExchange:
                     self._rows.add(ended)
                 self._stats = replace(self._stats, rows=self._rows.bucket.rows)
             for place in news.begun:
-                self._assign(group, place, self.versions)
+                group.assign(place, self.versions, len(self._pools) == 1)
             if news.begun and "game_start" in self._labels:
                 numbers = {"game": group.number[news.begun]}
                 self._events.append(_Out(Batch("game_start", numbers), group=group, begun=tuple(news.begun)))
             else:
                 self._release(group)
             self._changed.notify_all()
-
-    def _assign(self, group: Group, place: int, versions: Versions) -> None:
-        group.assign(place, versions, len(self._pools) == 1)
 
     def _release(self, group: Group) -> None:
         """Let the group's positions be evaluated."""

@@ -58,8 +58,7 @@ class Watched:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
         self._readers: dict[str, tuple[RunReader, threading.Lock]] = {}
-        self._documents: dict[str, tuple[str, bytes]] = {}
-        self._summaries: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._known: dict[tuple[str, str], tuple[str, Any]] = {}  # by run and what: with the stamp of the run
         self.matches: list[dict[str, Any]] = []
         self.find()
 
@@ -85,26 +84,23 @@ class Watched:
         return {id: reader.stamp() for id, (reader, _) in self._readers.items()}
 
     def summaries(self) -> list[dict[str, Any]]:
-        found = []
-        for id, (reader, lock) in self._readers.items():
-            stamp = reader.stamp()
-            known = self._summaries.get(id)
-            if known is None or known[0] != stamp:
-                with contextlib.suppress(TengenError, OSError), lock:
-                    known = self._summaries[id] = (stamp, reader.summary())
-            if known is not None:
-                found.append(known[1])
-        return found
+        for id in self._readers:
+            with contextlib.suppress(TengenError, OSError):
+                self._latest(id, "summary", RunReader.summary)
+        return [self._known[id, "summary"][1] for id in self._readers if (id, "summary") in self._known]
 
     def document(self, id: str) -> bytes:
         self.base(id)
+        return self._latest(id, "document", lambda reader: _encoded(reader.document()))
+
+    def _latest(self, id: str, what: str, make: Callable[[RunReader], Any]) -> Any:
+        """What `make` gives, again only if the run has changed."""
         reader, lock = self._readers[id]
         with lock:
             stamp = reader.stamp()
-            known = self._documents.get(id)
-            if known is None or known[0] != stamp:
-                known = self._documents[id] = (stamp, _encoded(reader.document()))
-        return known[1]
+            if (id, what) not in self._known or self._known[id, what][0] != stamp:
+                self._known[id, what] = (stamp, make(reader))
+        return self._known[id, what][1]
 
     def disk(self, id: str) -> dict[str, Any] | None:
         self.base(id)

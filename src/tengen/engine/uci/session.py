@@ -185,8 +185,11 @@ class UciSession:
         except (BrokenPipeError, KeyboardInterrupt):
             raise
         except Exception as error:  # the program must not lose its game because this one is wrong
-            traceback.print_exc(file=sys.stderr)
-            self._say(f"info string internal error: {_one_line(str(error))}")
+            self._report(error)
+
+    def _report(self, error: Exception) -> None:
+        traceback.print_exc(file=sys.stderr)
+        self._say(f"info string internal error: {_one_line(str(error))}")
 
     @property
     def _board(self) -> UciPosition:
@@ -217,8 +220,7 @@ class UciSession:
             board.go_on()
             best = self._search(board, go)
         except Exception as error:
-            traceback.print_exc(file=sys.stderr)
-            self._say(f"info string internal error: {_one_line(str(error))}")
+            self._report(error)
             best = _any_move(board)
         finally:
             if go.infinite or (go.ponder and not self._hit.is_set()):
