@@ -39,7 +39,7 @@ class Silent(StatusClient):
     """Nobody: tests say what is heard."""
 
     def __init__(self) -> None:
-        super().__init__("the daemon")
+        super().__init__("the daemon", "")
         self.sent: list[Any] = []
 
     async def start(self) -> None:
@@ -48,9 +48,6 @@ class Silent(StatusClient):
     def send(self, message: Any) -> bool:
         self.sent.append(message)
         return True
-
-    def _beginning(self) -> str:
-        return ""
 
     async def _run(self) -> Any:
         raise NotImplementedError
