@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from tengen import files
-from tengen.analysis.chart import Chart, titled
+from tengen.analysis.drawing import Chart, titled
 from tengen.commands import main as tengen
 from tengen.match import results
 from tengen.match.results import MatchResult

@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.analysis.chart import Chart, short, ticks, titled
+from tengen.analysis.drawing import Chart, short, ticks, titled
 from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, PublishedNetwork, SelfplayActor
 from tengen.cluster.connection import library
 from tengen.cluster.nodes import NodeShares

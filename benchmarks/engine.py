@@ -14,7 +14,7 @@ import jax
 
 from tengen.bench.engine import BATCHES, bare, make, rounds
 from tengen.config.settings.engine import EngineSettings
-from tengen.engine import device
+from tengen.engine.engine import precision
 
 
 def main() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     args = parser.parse_args()
     settings = EngineSettings(visits=args.visits, leaves=args.leaves)
     engine = make(args.net, args.size, settings)
-    print(f"{jax.default_backend()}, {device.precision(settings)}, go {args.size}x{args.size} {args.net}")
+    print(f"{jax.default_backend()}, {precision(settings)}, go {args.size}x{args.size} {args.net}")
     rates = {batch: bare(engine, batch, 1.0) for batch in BATCHES if batch <= args.largest_batch}
     print("bare network by batch: " + ", ".join(f"{batch}: {rate:,.0f}/s" for batch, rate in rates.items()))
     best = max(rates, key=rates.__getitem__)

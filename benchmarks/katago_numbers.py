@@ -18,8 +18,7 @@ from flax import nnx
 
 from tengen.data.records.records import load_records
 from tengen.games.core import Game, PositionInfo
-from tengen.match.engines.engine import Terms
-from tengen.match.engines.gtp_client import GtpClient, GtpEngine
+from tengen.match.engines.engine import GtpClient, GtpEngine, Terms
 from tengen.match.engines.process import Process
 from tengen.nets import saving
 

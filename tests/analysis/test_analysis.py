@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tengen.analysis import picture, query, report, saving
+from tengen.analysis import query, report, saving
 from tengen.analysis.analysis import Analysis, analyze, as_dict
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine.engine import Engine
@@ -76,7 +76,7 @@ def test_without_visits_there_is_the_network_alone(engine: Engine) -> None:
     assert as_dict(known)["search"] is None
     assert "x to play after 0 moves" in report.as_text(known)
     assert "visits" not in report.as_text(known)
-    assert len(elements(picture.draw(known), "heat")) == 9
+    assert len(elements(report.draw(known), "heat")) == 9
 
 
 def test_a_finished_game_has_a_result_and_no_moves(engine: Engine) -> None:
@@ -86,20 +86,20 @@ def test_a_finished_game_has_a_result_and_no_moves(engine: Engine) -> None:
     assert told["search"] is None
     assert told["network_says"] is None
     assert "the game is over after 5 moves (last: a3): x has won" in report.as_text(known)
-    assert len(elements(picture.draw(known), "stone")) == 5
+    assert len(elements(report.draw(known), "stone")) == 5
     assert "a draw" in report.as_text(_at(engine, "a1 b1 c1 b2 a2 c2 b3 a3 c3"))
 
 
 def test_the_picture_shows_what_was_asked_for(engine: Engine) -> None:
     known = _at(engine, "a1 b1 a2 b2")
-    everything = picture.draw(known)
+    everything = report.draw(known)
     assert len(elements(everything, "stone")) == 4
     assert elements(everything, "heat")
     (expected,) = elements(everything, "expected")
     assert expected.get("class") == "expected p0"
-    assert not elements(picture.draw(known, ("policy",)), "expected")
-    assert not elements(picture.draw(known, ("line",)), "heat")
-    most = max(elements(picture.draw(known, ("visits",)), "heat"), key=lambda each: float(each.get("fill-opacity", 0)))
+    assert not elements(report.draw(known, ("policy",)), "expected")
+    assert not elements(report.draw(known, ("line",)), "heat")
+    most = max(elements(report.draw(known, ("visits",)), "heat"), key=lambda each: float(each.get("fill-opacity", 0)))
     assert (most.get("x"), most.get("y")) == ("34", "122")  # a3
 
 
@@ -137,7 +137,7 @@ def test_ownership_is_turned_to_the_first_player(go5: FoundNetwork) -> None:
         assert "ownership: X Black's" in report.as_text(known)
         assert "score" in report.as_text(known)
         black = (told > 0.05).sum()
-        assert len(elements(picture.draw(known, ("ownership",)), "owner p0")) >= black
+        assert len(elements(report.draw(known, ("ownership",)), "owner p0")) >= black
 
 
 def test_a_game_without_a_board_is_drawn_as_bars(tmp_path) -> None:
@@ -146,6 +146,6 @@ def test_a_game_without_a_board_is_drawn_as_bars(tmp_path) -> None:
     found = untrained(tmp_path / "net", "hironaka", "mlp1x8", max_points=3, dimension=2)
     game = query.new_game(found.saved)
     known = analyze(Engine(found, game.game, QUICK), game, 0)
-    svg = picture.draw(known)
+    svg = report.draw(known)
     assert [each.text for each in elements(svg, "name")] == ["{0,1}"]
     assert "host to play" in report.as_text(known)

@@ -5,9 +5,8 @@ import jax
 import numpy as np
 import pytest
 
-from tengen.analysis.board import EMPTY, board_of, has_board, place_of, player_name
-from tengen.analysis.board_picture import PictureLayers, draw
-from tengen.analysis.picture import Bar, draw_bars
+from tengen.analysis.board_picture import EMPTY, PictureLayers, board_of, draw, has_board, place_of, player_name
+from tengen.analysis.report import Bar, draw_bars
 from tests.helpers.analyses import elements, make, state_after
 
 # Options, moves, and where the stones of both lie then, worked out by hand.

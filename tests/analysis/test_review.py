@@ -7,10 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from tengen.analysis import query, review_text
+from tengen.analysis import query, review_output
 from tengen.analysis.review import Review, as_dict, review
-from tengen.engine.engine import Engine
-from tengen.engine.search_report import Candidate, SearchReport
+from tengen.engine.engine import Candidate, Engine, SearchReport
 from tengen.match.solvers import tic_tac_toe as solver
 from tengen.run.networks import FoundNetwork
 
@@ -43,7 +42,7 @@ def test_a_win_that_was_missed_is_a_blunder(engine: Engine) -> None:
     assert (x.moves, o.moves) == (3, 3)
     assert x.mean_loss == pytest.approx(np.mean([each.loss for each in found.moves[::2]]))
     assert x.verdicts["blunder"] == 1
-    text = review_text.as_text(found)
+    text = review_output.as_text(found)
     assert "move 5: x c3 loses" in text
     assert text.count("??") == 2
 
@@ -67,7 +66,7 @@ def test_it_can_be_stopped_and_says_how_far_it_came(engine: Engine) -> None:
     assert heard == [1, 2]
     assert len(found.moves) == 2
     assert not found.complete
-    assert "stopped after 2 of 5 moves" in review_text.as_text(found)
+    assert "stopped after 2 of 5 moves" in review_output.as_text(found)
     assert as_dict(found)["complete"] is False
 
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tengen.analysis import review_chart
+from tengen.analysis import review_output
 from tests.helpers.analyses import elements, go_review
 
 
 def test_the_line_is_the_value_for_black_after_each_move() -> None:
-    svg = review_chart.draw(go_review())
+    svg = review_output.draw(go_review())
     (line,) = elements(svg, "value")
     points = [tuple(map(float, point.split(","))) for point in line.get("points", "").split()]
     steps = {round(b[0] - a[0], 1) for a, b in itertools.pairwise(points)}
@@ -24,7 +24,7 @@ def test_the_line_is_the_value_for_black_after_each_move() -> None:
 
 
 def test_mistakes_are_marked_by_whose_they_are_and_the_worst_are_named() -> None:
-    svg = review_chart.draw(go_review())
+    svg = review_output.draw(go_review())
     assert len(elements(svg, "blunder p1")) == 1
     assert len(elements(svg, "inaccuracy p1")) == 1
     assert not elements(svg, "p0")
@@ -35,6 +35,6 @@ def test_half_a_review_is_half_a_line_and_names_may_be_anything() -> None:
     whole, half = go_review(("<&>" * 50, '"')), go_review(until=2)
     ends = []
     for review in (whole, half, replace(half, moves=())):
-        (line,) = elements(review_chart.draw(review), "value")
+        (line,) = elements(review_output.draw(review), "value")
         ends.append(float(line.get("points", "").split()[-1].split(",")[0]))
     assert ends[0] > ends[1] > ends[2]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sgfmill.sgf
 
-from tengen.analysis import review_text
+from tengen.analysis import review_output
 from tengen.analysis.review import Review
 from tengen.data.records import sgf, sgf_reader, text
 from tengen.data.records.records import Record
@@ -16,7 +16,7 @@ GNUGO = Path("/usr/games/gnugo")
 
 
 def test_another_reader_of_sgf_finds_moves_comments_and_variations() -> None:
-    content = review_text.as_record(go_review())
+    content = review_output.as_record(go_review())
     game = sgfmill.sgf.Sgf_game.from_string(content)
     assert (game.get_size(), game.get_komi()) == (5, 6.5)
     assert game.get_player_name("w") == "Go ] \\ Seigen"
@@ -39,7 +39,7 @@ def test_another_reader_of_sgf_finds_moves_comments_and_variations() -> None:
 
 def test_tengen_reads_the_same_game_with_the_values_of_the_review() -> None:
     review = go_review()
-    (record,) = sgf_reader.read(review_text.as_record(review))
+    (record,) = sgf_reader.read(review_output.as_record(review))
     assert record.actions == review.record.actions
     assert record.values == (0.10, -0.90, 0.92, -1.0)
     assert record.players == review.record.players
@@ -49,7 +49,7 @@ def test_tengen_reads_the_same_game_with_the_values_of_the_review() -> None:
 
 def test_what_others_have_said_is_kept() -> None:
     review = replace(go_review(until=2), comments={1: "Terrible ] move", 2: "He resigns"})
-    content = review_text.as_record(review)
+    content = review_output.as_record(review)
     main = sgfmill.sgf.Sgf_game.from_string(content).get_main_sequence()[1:]
     assert main[1].get("C").endswith("\n\nTerrible ] move")
     assert main[2].get("C") == "He resigns"
@@ -59,14 +59,14 @@ def test_what_others_have_said_is_kept() -> None:
 def test_what_was_not_reviewed_keeps_its_value() -> None:
     review = go_review(until=2)
     review = replace(review, record=replace(review.record, values=(None, None, 0.25, None)))
-    (record,) = sgf_reader.read(review_text.as_record(review))
+    (record,) = sgf_reader.read(review_output.as_record(review))
     assert record.values == (0.10, -0.90, 0.25, None)
     assert "stopped after 2 of 4 moves" in record.notes["review 1"]
 
 
 @pytest.mark.skipif(not GNUGO.exists(), reason="GNU Go is not installed")
 def test_gnu_go_reads_it(tmp_path: Path) -> None:
-    (tmp_path / "game.sgf").write_text(review_text.as_record(go_review()))
+    (tmp_path / "game.sgf").write_text(review_output.as_record(go_review()))
     commands = f"loadsgf {tmp_path / 'game.sgf'}\nlist_stones black\nlist_stones white\nquit\n"
     done = subprocess.run([GNUGO, "--mode", "gtp"], input=commands, capture_output=True, text=True, timeout=LONG)
     assert done.stdout.split("\n\n")[:3] == ["= black", "= C4 C3", "= A1"]
@@ -89,9 +89,9 @@ def test_other_games_are_text_with_comments() -> None:
         judged(game, state, 1, "a1", ["b2", "a1"], -0.5, 0.5),
         judged(game, state_after(game, "a1"), 2, "b2", ["b2"], 0.5, 0.5),
     )
-    content = review_text.as_record(Review("judge", game, record, moves))
+    content = review_output.as_record(Review("judge", game, record, moves))
     assert "\n1 0 a1 -0.500\n# +0.450 before, -0.500 after for x, choice 3\n# blunder: loses 1.000\n" in content
     assert "\n# first choice +0.500: b2 a1\n2 1 b2 +0.500\n" in content
     (back,) = text.read(content)
     assert (back.actions, back.values) == ((0, 4), (-0.5, 0.5))
-    assert (review_text.record_ending("go"), review_text.record_ending("hex")) == (".sgf", ".txt")
+    assert (review_output.record_ending("go"), review_output.record_ending("hex")) == (".sgf", ".txt")

@@ -70,9 +70,10 @@ def test_losses_of_all_kinds_of_runs() -> None:
         {"kind": "progress", "elapsed": 3.0, "loss": None, "losses": {"host": 0.5}},
         {"kind": "progress", "elapsed": 4.0, "losses": "garbage", "parts": {"train main": {"figures": {"loss": 1.5}}}},
         {"kind": "rating", "elapsed": 5.0, "loss": 9.0},
+        {"kind": "progress", "elapsed": 6.0, "parts": {"train main": {"figures": {"losses": {"loss": 1.2}}}}},
     ]
     found = run_chart.losses(lines)
-    assert found == {"loss": [(2.0, 3.0), (4.0, 1.5)], "policy": [(2.0, 2.0)], "host": [(3.0, 0.5)]}
+    assert found == {"loss": [(2.0, 3.0), (4.0, 1.5), (6.0, 1.2)], "policy": [(2.0, 2.0)], "host": [(3.0, 0.5)]}
 
 
 def test_the_file_appears_whole_and_a_disk_that_refuses_ends_nothing(tmp_path: Path) -> None:

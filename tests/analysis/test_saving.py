@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from tengen.analysis import saving
-from tengen.analysis.board import BoardView
-from tengen.analysis.board_picture import LOOKS, Geometry, PictureLayers, draw
+from tengen.analysis.board_picture import LOOKS, BoardView, Geometry, PictureLayers, draw
 from tengen.analysis.drawing import Drawing
 from tengen.errors import TengenError
 from tests.helpers.analyses import pixels

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import sgfmill.sgf
 
-from tengen.analysis import review_text
+from tengen.analysis import review_output
 from tengen.commands import main
 from tengen.data.records.records import load_records
 from tengen.run.signals import Stopping
@@ -52,7 +52,7 @@ def test_json_on_standard_output_is_alone_there(net: str, game: Path, capsys: py
 
 
 def test_what_was_reviewed_before_ctrl_c_is_written(net: str, game: Path, monkeypatch, capsys) -> None:
-    told, made = review_text.progress, []
+    told, made = review_output.progress, []
 
     class Known(Stopping):
         def __enter__(self) -> Stopping:
@@ -65,7 +65,7 @@ def test_what_was_reviewed_before_ctrl_c_is_written(net: str, game: Path, monkey
             eventually(lambda: made[0].asked)  # a thread of its own hears it
         return told(each, total)
 
-    monkeypatch.setattr(review_text, "progress", interrupting)
+    monkeypatch.setattr(review_output, "progress", interrupting)
     monkeypatch.setattr("tengen.run.signals.Stopping", Known)
     out = game.with_name("half.txt")
     assert main(["review", net, str(game), "--visits", "300", "--out", str(out)]) == 130

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tengen.context import GameContext, ReplyError
-from tengen.context.train_rows import ReplayedRows
+from tengen.context.batches import ReplayedRows
 from tengen.errors import TengenError
 from tests.helpers.contexts import OPENINGS, TIC_TAC_TOE, idle, waiting
 from tests.helpers.patience import LONG

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tengen.config.settings.engine import EngineSettings
-from tengen.engine import device
+from tengen.engine import engine
 from tengen.run.networks import FoundNetwork
 from tests.helpers.patience import LONG
 
@@ -17,7 +17,7 @@ import sys
 import jax
 jax.config.update("jax_compilation_cache_dir", sys.argv[2])
 from tengen import search
-from tengen.engine import device
+from tengen.engine import engine
 from tengen.engine.engine import Engine
 from tengen.run.networks import find
 from tengen.config.settings.engine import EngineSettings
@@ -37,7 +37,7 @@ def seen(node):
 
 settings = EngineSettings(leaves=2, slots=64)
 together = play(Engine(find(sys.argv[1]), settings=settings))
-device.beside = lambda: jax.devices()[1]
+engine.beside = lambda: jax.devices()[1]
 engine = Engine(find(sys.argv[1]), settings=settings)
 apart = play(engine)
 assert engine.tree.visits.devices() == {jax.devices()[1]}, engine.tree.visits.devices()
@@ -59,6 +59,6 @@ def test_a_tree_beside_its_network_is_the_same(noughts: FoundNetwork, tmp_path: 
 
 
 def test_a_cpu_needs_nothing_beside_it() -> None:
-    assert device.beside() is None
-    assert device.precision(EngineSettings()) == "float32"
-    assert device.precision(EngineSettings(precision="bfloat16")) == "bfloat16"
+    assert engine.beside() is None
+    assert engine.precision(EngineSettings()) == "float32"
+    assert engine.precision(EngineSettings(precision="bfloat16")) == "bfloat16"

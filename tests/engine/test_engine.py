@@ -12,9 +12,8 @@ from tengen import games, search
 from tengen.config.settings.engine import EngineSettings
 from tengen.engine import engine as engine_module
 from tengen.engine import programs
-from tengen.engine.engine import Engine
+from tengen.engine.engine import Engine, SearchReport
 from tengen.engine.position import IllegalMove
-from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 from tengen.games.tic_tac_toe import TicTacToe
 from tengen.run.networks import FoundNetwork
@@ -35,7 +34,7 @@ def engine(noughts_engine: Engine) -> Engine:
 def _consistent(engine: Engine, thought: SearchReport) -> None:
     assert thought.visits == 1 + sum(c.visits for c in thought.candidates)
     assert [c.visits for c in thought.candidates] == sorted((c.visits for c in thought.candidates), reverse=True)
-    legal = engine.position.legal()
+    legal = engine.legal()
     assert all(legal[c.action] and c.line[0] == c.action and -1 <= c.value <= 1 for c in thought.candidates)
 
 
@@ -211,7 +210,7 @@ def test_nothing_is_bounded_for_one_game(noughts: FoundNetwork) -> None:
     game.exact = exact  # as of games whose observation is cheaper for thousands of games
     engine = Engine(noughts, game, QUICK)
     assert engine.game is exact
-    assert engine.position.game is exact
+    assert engine.game is exact
 
 
 def test_networks_that_do_not_fit_are_named(tmp_path: Path) -> None:

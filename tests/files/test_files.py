@@ -23,7 +23,7 @@ from tengen.engine.gtp.commands import GtpError
 from tengen.engine.gtp.go_commands import _record as load_sgf
 from tengen.errors import TengenError
 from tengen.files import lock
-from tengen.match import folder as book
+from tengen.match import match_games as book
 from tengen.match import results
 from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving

@@ -21,7 +21,7 @@ import pytest
 
 from tengen.games.go import Go
 from tengen.games.text import GO_LETTERS
-from tengen.match.engines.gtp_client import GtpClient, points
+from tengen.match.engines.engine import GtpClient, points
 from tengen.match.engines.process import Process
 from tests.helpers.game_recording import jit, make, start
 from tests.oracles.go import Go as SlowGo

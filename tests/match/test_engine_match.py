@@ -12,14 +12,13 @@ import pytest
 from tengen import games
 from tengen.errors import TengenError
 from tengen.match import players
-from tengen.match.engine_match import EngineMatch, Side
+from tengen.match.engine_match import EngineMatch, Referee, Side
 from tengen.match.engines.engine import Terms
-from tengen.match.engines.faults import Fault
 from tengen.match.engines.pool import EnginePool
-from tengen.match.game_record import EngineOpinions, PlayedGame
+from tengen.match.engines.process import Fault
+from tengen.match.match_games import EngineOpinions, PlayedGame
 from tengen.match.openings import MatchOpenings
 from tengen.match.players import Player
-from tengen.match.referee import Referee
 from tests.helpers.foreign_engines import GNUGO, HASTY, PATIENT, fake
 from tests.match.engines.test_process import gone
 from tests.oracles.go import Go as SlowGo

@@ -9,8 +9,7 @@ import pytest
 from tengen import games, match
 from tengen.data.records.records import load_records
 from tengen.errors import TengenError
-from tengen.match.folder import MatchFolder
-from tengen.match.game_record import EngineOpinions, PlayedGame
+from tengen.match.match_games import EngineOpinions, MatchFolder, PlayedGame
 
 GAME = games.make("go", size=5)
 ABOUT: dict[str, Any] = {"seed": 1, "game": {"size": 5, "komi": 7.0}}

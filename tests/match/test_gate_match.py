@@ -8,9 +8,8 @@ import jax
 import pytest
 
 from tengen.config.settings.gate import GateSettings
-from tengen.match.game_record import PlayedGame
 from tengen.match.gate_match import GateMatch, decide, needed_points, rounds_and_pairs
-from tengen.match.match_games import MatchGames
+from tengen.match.match_games import MatchGames, PlayedGame
 from tests.helpers.game_recording import make
 from tests.helpers.match_seats import highest, lowest
 from tests.helpers.pipeline_data import gate_config

@@ -11,8 +11,7 @@ from flax import nnx
 from tengen import games, nets
 from tengen.errors import TengenError
 from tengen.match import hironaka
-from tengen.match.hironaka import player
-from tengen.match.rho import rho
+from tengen.match.hironaka import player, rho
 from tengen.nets import saving
 
 GAME: Any = games.make("hironaka", max_points=3, max_value=5, max_moves=12)

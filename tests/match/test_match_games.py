@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from tengen.match.game_record import EngineOpinions, PlayedGame
-from tengen.match.match_games import MatchGames
+from tengen.match.match_games import EngineOpinions, MatchGames, PlayedGame
 from tengen.match.results import MatchResult
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from tengen import games
 from tengen.errors import OptionError
-from tengen.match.hironaka import player
+from tengen.match.hironaka import player, rho, summarise
 from tengen.match.players import Player
-from tengen.match.rho import rho, summarise
 from tests.oracles.hironaka import reduce, shift
 
 GAME: Any = games.make("hironaka", max_moves=80)

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from tengen.match.gate_match import Sprt
 from tengen.match.results import expected_share
-from tengen.match.sprt import Sprt
 
 TEST = Sprt(low=0.0, high=60.0, error=0.1)
 

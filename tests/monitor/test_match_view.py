@@ -7,8 +7,7 @@ import pytest
 from rich.console import Console
 
 from tengen.match.device_match import MatchStanding
-from tengen.match.folder import MatchFolder
-from tengen.match.game_record import PlayedGame
+from tengen.match.match_games import MatchFolder, PlayedGame
 from tengen.monitor.display import TerminalDisplay
 from tengen.monitor.match_view import MatchView, watching
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import TengenError
-from tengen.web.finding import Found
+from tengen.web.folders import Found
 
 
 def test_runs_and_matches_below_a_folder(tmp_path: Path) -> None:

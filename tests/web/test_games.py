@@ -68,7 +68,7 @@ def test_games_of_chess_are_listed(tmp_path: Path) -> None:
     (base / "games" / NETWORKS[0] / "00000001.pgn").write_text('[White "one"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n')
     (found,) = games.listed(base, NETWORKS[0])
     assert (found["game"], found["length"], found["result"]) == ("chess", 4, -1.0)
-    text = games.text_of(base, NETWORKS[0], found["key"])
+    text = games.shown(base, NETWORKS[0], found["key"])["text"]
     assert text["name"].endswith(".pgn")
     assert "2. g4 Qh4# 0-1" in text["content"]
 

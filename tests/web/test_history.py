@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tengen.run import metrics
-from tengen.web.history import MetricsHistory
+from tengen.web.curves import MetricsHistory
 from tests.helpers.web_runs import add_lines, line
 
 

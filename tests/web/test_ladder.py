@@ -56,14 +56,13 @@ def test_results_that_cannot_be_read_are_a_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["", "[]", '{"a": 1}', '{"a": "x", "b": "y", "wins": "many"}', "[" * 9999])
 def test_other_summaries_of_matches_are_passed_over(tmp_path: Path, content: str) -> None:
     (tmp_path / "summary.json").write_text(content)
-    assert ladder.match_summary(tmp_path) is None
+    assert ladder.match_summaries([tmp_path]) == []
 
 
 def test_the_summary_of_a_match(tmp_path: Path) -> None:
     about = {"a": "net", "b": "gnugo", "wins": 6, "draws": 0, "losses": 4, "share": 0.6}
     (tmp_path / "summary.json").write_text(json.dumps(about))
-    found = ladder.match_summary(tmp_path)
-    assert found is not None
+    (found,) = ladder.match_summaries([tmp_path])
     assert (found["a"], found["wins"], found["share"]) == ("net", 6, 0.6)
     assert found["elo_low"] < found["elo"] < found["elo_high"]
 

@@ -28,7 +28,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> PlayRoom:
 
 def begin(room: PlayRoom, base: Path, **values: Any) -> dict[str, Any]:
     about: dict[str, Any] = {"network": "", "seat": 0, "visits": 4, **values}
-    return room.begin(base, "run", **about)
+    return room.begin(base, **about)
 
 
 @pytest.mark.slow
@@ -38,28 +38,28 @@ def test_a_game_to_its_end_and_back(room: PlayRoom, base: Path) -> None:
     assert found["record"]["moves"][0]["value"] is not None
     while not found["over"]:
         assert found["player"] == 1
-        found = room.move(found["id"], found["legal"][0]["action"])
+        found = room.get(found["id"]).move(found["legal"][0]["action"])
     assert found["record"]["result"] in (-1.0, 0.0, 1.0)
     count = len(found["record"]["moves"])
-    found = room.undo(found["id"])
+    found = room.get(found["id"]).undo()
     assert (found["player"], found["over"]) == (1, False)
     assert len(found["record"]["moves"]) in (count - 1, count - 2)
-    assert room.export(found["id"])["content"].startswith("tengen record 1")
+    assert room.get(found["id"]).export()["content"].startswith("tengen record 1")
     with pytest.raises(IllegalMove):
-        room.move(found["id"], found["record"]["moves"][0]["action"])
+        room.get(found["id"]).move(found["record"]["moves"][0]["action"])
     with pytest.raises(TengenError, match="nothing to take back"):
-        room.undo(begin(room, base, seat=0)["id"])
+        room.get(begin(room, base, seat=0)["id"]).undo()
 
 
 def test_a_pasted_game_is_walked_through_and_analysed(room: PlayRoom, base: Path) -> None:
     found = begin(room, base, seat=None, text="a1 b2 c3")
     assert [move["name"] for move in found["record"]["moves"]] == ["a1", "b2", "c3"]
-    found = room.goto(found["id"], [0])
+    found = room.get(found["id"]).goto([0])
     assert len(found["record"]["moves"]) == 1
-    found = room.goto(found["id"], [0, 1, 2])  # a variation
+    found = room.get(found["id"]).goto([0, 1, 2])  # a variation
     assert [move["name"] for move in found["record"]["moves"]] == ["a1", "b1", "c1"]
     told: list[dict[str, Any]] = []
-    room.think(found["id"], 8, told.append)
+    room.get(found["id"]).think(8, told.append)
     assert [line["done"] for line in (told[0], told[-1])] == [False, True]
     assert told[-1]["searched"]["visits"] == 8
     assert sum(told[0]["heat"].values()) == pytest.approx(1, abs=0.01)
@@ -87,9 +87,9 @@ def test_what_makes_no_sense_is_answered_in_words(
 def test_only_the_newest_games_are_kept(room: PlayRoom, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play, "_SESSIONS", 1)
     first, second = begin(room, base), begin(room, base)
-    room.state(second["id"])
+    room.get(second["id"]).state()
     with pytest.raises(TengenError, match="begin another"):
-        room.state(first["id"])
+        room.get(first["id"]).state()
 
 
 def test_the_network_is_asked_about_a_recorded_game(room: PlayRoom, base: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tengen.commands import main
 from tengen.errors import TengenError
 from tengen.web import report
-from tengen.web.finding import Found
+from tengen.web.folders import Found
 from tests.helpers.web_runs import HOSTILE, make_run
 
 

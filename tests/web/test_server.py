@@ -140,10 +140,13 @@ def test_a_flood_of_requests_is_refused_and_not_remembered(base: Path, monkeypat
     thinks, go_on = threading.Semaphore(0), threading.Event()
 
     class Room:
-        def state(self, id: str) -> dict[str, str]:
+        def get(self, id: str) -> "Room":
+            return self
+
+        def state(self) -> dict[str, str]:
             thinks.release()
             assert go_on.wait(LONG)
-            return {"id": id}
+            return {}
 
         def stop(self) -> None:
             """There is no search."""

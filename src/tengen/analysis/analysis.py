@@ -3,27 +3,22 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from tengen.analysis.board import player_name
+from tengen.analysis.board_picture import player_name
 from tengen.analysis.query import Query
 from tengen.data.format.identity import plain_options
-from tengen.engine.search_report import NetworkView, SearchReport
+from tengen.engine.engine import Engine, NetworkView, SearchReport
 from tengen.games.core import Game
-
-if TYPE_CHECKING:
-    from tengen.engine.engine import Engine
 
 FORMAT = 1
 """Of the JSON; raised when a reader of the old one would misunderstand the new one."""
 
 
 class NamedMove(NamedTuple):
-    """A move of a line."""
-
     player: int
     action: int
     name: str
@@ -46,16 +41,13 @@ class Analysis:
 
     @property
     def player(self) -> int:
-        """Who moves."""
         return int(self.game.to_play(self.state))
 
     @property
     def mover(self) -> str:
-        """What people call who moves."""
         return player_name(self.game, self.player)
 
     def line(self, actions: Iterable[int]) -> list[NamedMove]:
-        """The moves of a line that begins here."""
         return follow(self.game, self.state, actions)
 
     def ownership(self) -> np.ndarray | None:
@@ -65,7 +57,7 @@ class Analysis:
         return self.look.ownership * (1 - 2 * self.player)
 
 
-def analyze(engine: "Engine", query: Query, visits: int | None, **limits: Any) -> Analysis:
+def analyze(engine: Engine, query: Query, visits: int | None, **limits: Any) -> Analysis:
     """Look at the last position of `query`, and search it: `limits` are those of `Engine.think`; none for 0 visits."""
     states = query.states()
     engine.reset(states[0], query.record.actions)
@@ -99,7 +91,6 @@ def follow(game: Game, state: Any, actions: Iterable[int]) -> list[NamedMove]:
 
 
 def follow_state(game: Game, state: Any, action: int) -> Any:
-    """The position after a move."""
     return _step(game)(state, np.int32(action))
 
 

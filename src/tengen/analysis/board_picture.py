@@ -1,4 +1,4 @@
-"""A board as SVG: stones, where the policy would play, who will own what, and the line that the search expects."""
+"""A position as it lies on a board, and as SVG: stones, where the policy would play, who will own what, and lines."""
 
 import math
 import textwrap
@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tengen.analysis.board import EMPTY, BoardView, Place, place_of
 from tengen.analysis.drawing import Drawing
+from tengen.games.core import BoardKind, Game
 
+EMPTY = -1
+_SIGNS = {"x": 0, "o": 1, ".": EMPTY}
+Place = tuple[int, int]
+"""Row from the top and column from the left."""
 CELL = 44.0
 MARGIN = 34.0
 _INK = "#3b2f1e"
@@ -25,9 +29,50 @@ _ABOVE = 0.31 * CELL  # from the centre of a place to words that leave room for 
 
 
 @dataclass(frozen=True)
-class PictureStyle:
-    """The colours of a game."""
+class BoardView:
+    kind: BoardKind
+    stones: np.ndarray  # Int8[H, W]: the player whose stone it is, or EMPTY
+    columns: tuple[str, ...]  # names, from the left
+    rows: tuple[str, ...]  # from the top
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        height, width = self.stones.shape
+        return height, width
+
+
+def has_board(game: Game) -> bool:
+    return game.drawn_as is not None
+
+
+def board_of(game: Game, state: Any) -> BoardView:
+    """The board of a position. ValueError if the game has none that can be drawn."""
+    if game.drawn_as is None:
+        raise ValueError(f"{game.name} has no board that can be drawn")
+    # What the game prints, since that needs no compiling: a line of columns, then rows that begin with their names.
+    columns, *lines = (line.split() for line in game.render(state).splitlines()[: game.planes_shape[0] + 1])
+    stones = np.array([[_SIGNS[cell.lower()] for cell in cells] for _, *cells in lines], np.int8)
+    return BoardView(game.drawn_as, stones, tuple(columns), tuple(row for row, *_ in lines))
+
+
+def place_of(board: BoardView, action: int) -> Place | None:
+    """Where an action puts its stone, given the board; None if it puts none (pass, swap, a full column)."""
+    height, width = board.shape
+    if board.kind == "holes":
+        free = np.flatnonzero(board.stones[:, action] == EMPTY)
+        return (int(free[-1]), action) if len(free) else None
+    row, column = divmod(action, width)
+    return (row, column) if row < height else None
+
+
+def player_name(game: Game, player: int) -> str:
+    """What the rules call a player. Black and White are names, and begin with a capital letter."""
+    name = game.players[player]
+    return name.capitalize() if name in ("black", "white") else name
+
+
+@dataclass(frozen=True)
+class PictureStyle:
     ground: str
     players: tuple[str, str]
     letters: tuple[str, str]  # on a stone of each player, so that they can be read
@@ -51,8 +96,6 @@ def mixed(below: str, above: str, opacity: float) -> str:
 
 @dataclass(frozen=True)
 class Geometry:
-    """A board in a picture."""
-
     board: BoardView
 
     @property
@@ -90,7 +133,12 @@ class Geometry:
             self._hexagons(drawing)
         else:
             drawing.rectangle(MARGIN, MARGIN, width * CELL, height * CELL, fill=self.look.ground, kind="ground")
-            {"points": self._points, "holes": self._holes}.get(self.board.kind, self._squares)(drawing)
+            if self.board.kind == "points":
+                self._points(drawing)
+            else:
+                square = {"fill": "none", "stroke": _INK, "stroke_width": 1.2}
+                for row, column in np.ndindex(self.board.shape):
+                    self.cell(drawing, row, column, **{"fill": "#eef2f8"} if self.board.kind == "holes" else square)
         self._coordinates(drawing)
 
     def _corners(self, row: int, column: int) -> list[tuple[float, float]]:
@@ -111,14 +159,6 @@ class Geometry:
             for column in stars:
                 if height > 9 or (row == 4) == (column == 4):  # small boards have no star on the sides
                     drawing.circle(*self.centre(row, column), 3.2, fill=_INK, kind="star")
-
-    def _squares(self, drawing: Drawing) -> None:
-        for row, column in np.ndindex(self.board.shape):
-            self.cell(drawing, row, column, fill="none", stroke=_INK, stroke_width=1.2)
-
-    def _holes(self, drawing: Drawing) -> None:
-        for row, column in np.ndindex(self.board.shape):
-            self.cell(drawing, row, column, fill="#eef2f8")
 
     def _hexagons(self, drawing: Drawing) -> None:
         height, width = self.board.shape
@@ -154,8 +194,6 @@ class Geometry:
 
 @dataclass(frozen=True)
 class PictureLayers:
-    """What to show on top of the stones."""
-
     heat: np.ndarray | None = None  # Float[A]: how likely each action is
     ownership: np.ndarray | None = None  # Float[H, W]: 1 where player 0 will own the point, -1 where player 1
     line: Sequence[tuple[int, int]] = ()  # (player, action): how the game is expected to go on
@@ -272,15 +310,5 @@ def _ownership(drawing: Drawing, geometry: Geometry, ownership: np.ndarray) -> N
             continue
         x, y = geometry.centre(row, column)
         player = int(owner < 0)
-        fill = geometry.look.players[player]
-        drawing.rectangle(
-            x - side / 2,
-            y - side / 2,
-            side,
-            side,
-            fill=fill,
-            stroke="#777777",
-            stroke_width=0.8,
-            kind=f"owner p{player}",
-            opacity=0.9,
-        )
+        style = {"fill": geometry.look.players[player], "stroke": "#777777", "stroke_width": 0.8, "opacity": 0.9}
+        drawing.rectangle(x - side / 2, y - side / 2, side, side, kind=f"owner p{player}", **style)

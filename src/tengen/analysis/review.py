@@ -3,18 +3,15 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tengen.analysis.analysis import FORMAT, NamedMove, follow, follow_state
 from tengen.analysis.query import Query
 from tengen.data.format.identity import plain_options
 from tengen.data.records.records import Record
-from tengen.engine.search_report import SearchReport
+from tengen.engine.engine import Engine, SearchReport
 from tengen.games.core import Game
 from tengen.words import plural
-
-if TYPE_CHECKING:
-    from tengen.engine.engine import Engine
 
 MISTAKES = ((0.3, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))
 """From which loss on a move is called so; half a point of value is a quarter of the chance to win."""
@@ -53,8 +50,6 @@ class ReviewedMove:
 
 @dataclass(frozen=True)
 class ReviewSummary:
-    """How well one player has played."""
-
     player: int
     moves: int
     mean_loss: float
@@ -78,7 +73,6 @@ class Review:
         return len(self.moves) == len(self.record.actions)
 
     def summaries(self) -> list[ReviewSummary]:
-        """The summaries of both players."""
         return [_summary(player, [each for each in self.moves if each.move.player == player]) for player in (0, 1)]
 
     def worst(self) -> list[ReviewedMove]:
@@ -88,13 +82,13 @@ class Review:
 
 
 def review(
-    engine: "Engine",
+    engine: Engine,
     query: Query,
     visits: int | None,
     seconds: float | None = None,
     stop: threading.Event | None = None,
     each: Callable[[ReviewedMove], None] | None = None,
-    second: "Engine | None" = None,
+    second: Engine | None = None,
 ) -> Review:
     """Search every position of the game, calling `each` with every move; partial if `stop` is set meanwhile.
 
@@ -160,7 +154,7 @@ def _value(game: Game, state: Any, report: SearchReport, player: int) -> float:
     return report.value if report.player == player else -report.value
 
 
-def _searched(engine: "Engine", game: Game, state: Any, move: NamedMove, limits: tuple[Any, ...]) -> float:
+def _searched(engine: Engine, game: Game, state: Any, move: NamedMove, limits: tuple[Any, ...]) -> float:
     """What a move is worth for who makes it, from a search of what it leads to."""
     after = follow_state(game, state, move.action)
     engine.reset(after)
@@ -196,19 +190,16 @@ def _summary(player: int, moves: Sequence[ReviewedMove]) -> ReviewSummary:
 
 
 def _move_dict(each: ReviewedMove) -> dict[str, Any]:
+    figures = {name: getattr(each, name) for name in ("before", "after", "loss", "prior", "best_value")}
     return {
         "number": each.number,
         "player": each.move.player,
         "move": each.move.name,
         "action": each.move.action,
-        "before": round(each.before, 6),
-        "after": round(each.after, 6),
-        "loss": round(each.loss, 6),
         "verdict": each.verdict or None,
         "rank": each.rank,
-        "prior": None if each.prior is None else round(each.prior, 6),
         "best": each.best[0].name,
-        "best_value": round(each.best_value, 6),
         "line": [move.name for move in each.best],
         "visits": each.visits,
+        **{name: None if value is None else round(value, 6) for name, value in figures.items()},
     }

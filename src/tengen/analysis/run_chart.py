@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tengen.analysis import saving
-from tengen.analysis.chart import Chart, titled, wider
-from tengen.analysis.drawing import Drawing
+from tengen.analysis.drawing import Chart, Drawing, titled, wider
 from tengen.errors import TengenError
 from tengen.match.ratings import Ratings, is_reference
+from tengen.monitor import totals
 from tengen.monitor.summary import RatingPoint, numbered
 from tengen.run import changes, metrics
 from tengen.run.changes import SettingChange
@@ -37,8 +37,6 @@ _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 
 
 @dataclass(frozen=True)
 class Mark:
-    """The rating of one player."""
-
     name: str
     elo: float
     error: float
@@ -64,11 +62,8 @@ def losses(lines: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, fl
     for line in lines:
         if line["kind"] != "progress":
             continue
-        parts, loss = line.get("losses"), line.get("loss")
-        if loss is None:  # the driver of a pipeline has it from its trainer
-            loss = _inner(line, "parts", "train main", "figures", "loss")
-        for name, value in {"loss": loss, **(parts if isinstance(parts, dict) else {})}.items():
-            if isinstance(value, int | float) and 0 < value < math.inf:
+        for name, value in totals.losses(line).items():
+            if 0 < value < math.inf:
                 found.setdefault(name, []).append((float(line["elapsed"]), float(value)))
     return found
 
@@ -195,12 +190,6 @@ def _levels(low: float, high: float) -> dict[float, str]:
         if len(found) <= _LEVELS:
             break
     return found
-
-
-def _inner(value: Any, *keys: str) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _times(end: float) -> list[float]:

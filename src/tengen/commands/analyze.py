@@ -62,7 +62,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Search the position and show the results."""
-    from tengen.analysis import analysis, picture, report, saving
+    from tengen.analysis import analysis, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
     from tengen.match.player_spec import find_network
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dump_tree is not None:
         saving.save_tree(args.dump_tree, engine.tree)
     if args.picture is not None:
-        saving.save_picture(args.picture, picture.draw(known, args.show))
+        saving.save_picture(args.picture, report.draw(known, args.show))
     if args.json is not None:
         saving.save_json(args.json, analysis.as_dict(known))
     if args.json != "-":

@@ -13,7 +13,7 @@ from tengen.errors import TengenError
 
 if TYPE_CHECKING:
     from tengen.match.engines.engine import Terms
-    from tengen.match.folder import MatchFolder
+    from tengen.match.match_games import MatchFolder
     from tengen.match.player_spec import PlayerSpec
 
 HELP = "two players, many games: who is stronger, and how sure is that"
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from tengen.data.format.identity import GameIdentity
     from tengen.jax_setup import keep_compiled
     from tengen.match import player_spec
-    from tengen.match.folder import MatchFolder
+    from tengen.match.match_games import MatchFolder
 
     terms = read_terms(args)
     named = [player_spec.parse(text, terms.options) for text in (args.a, args.b)]

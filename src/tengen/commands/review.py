@@ -38,7 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Review, and write what there is, even after Ctrl-C."""
-    from tengen.analysis import query, review, review_text, saving
+    from tengen.analysis import query, review, review_output, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
     from tengen.match.player_spec import find_network
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     settings = engine_settings(args)
     keep_compiled()
     found = find_network(args.net)
-    out = args.out or _beside(args.file, review_text.record_ending(found.saved.game))
+    out = args.out or _beside(args.file, review_output.record_ending(found.saved.game))
     plot = args.plot or _beside(args.file, ".svg")
     if out.exists() and out.samefile(args.file):
         raise TengenError(f"--out {out}: that is the game itself, which would be overwritten")
@@ -73,15 +73,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> None:
-    from tengen.analysis import review, review_chart, review_text, saving
+    from tengen.analysis import review, review_output, saving
 
     if not known.moves:
         print("stopped before the first move was reviewed: nothing was written", file=sys.stderr)
         return
     if args.json != "-":
-        sys.stdout.write(review_text.as_text(known))
-    files.write_bytes(out, review_text.as_record(known).encode())
-    saving.save_picture(plot, review_chart.draw(known))
+        sys.stdout.write(review_output.as_text(known))
+    files.write_bytes(out, review_output.as_record(known).encode())
+    saving.save_picture(plot, review_output.draw(known))
     if args.json is not None:
         saving.save_json(args.json, review.as_dict(known))
     if args.json != "-":
@@ -95,10 +95,10 @@ def _beside(game: Path, ending: str) -> Path:
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[["ReviewedMove"], None]]:
     """A bar on a terminal, plain lines elsewhere; gives what to call with every move."""
-    from tengen.analysis import review_text
+    from tengen.analysis import review_output
 
     if not sys.stderr.isatty():
-        yield lambda each: print(review_text.progress(each, total), file=sys.stderr, flush=True)
+        yield lambda each: print(review_output.progress(each, total), file=sys.stderr, flush=True)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -106,4 +106,4 @@ def _progress(total: int) -> Iterator[Callable[["ReviewedMove"], None]]:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reviewing", total=total)
-        yield lambda each: bar.update(task, completed=each.number, description=review_text.progress(each, total))
+        yield lambda each: bar.update(task, completed=each.number, description=review_output.progress(each, total))

@@ -3,10 +3,9 @@
 context.py     `GameContext`, the public class; settings.py its options
 listeners.py   which function gets which batches, and what they hold
 exchange.py    connects the thread that plays with the one that answers
-group.py       games that think and move together; questions.py has their positions to evaluate
+group.py       games that think and move together, and their positions to evaluate
 program.py     the device's part of a group; thinking.py finds moves, with a search or without
-batches.py     the batches that callbacks get; replies.py checks their answers
-train_rows.py  rows to learn from, in order or from a replay buffer
+batches.py     the batches that callbacks get, and rows to learn from; replies.py checks their answers
 evaluating.py  matches between callbacks, networks and other players
 """
 

@@ -5,7 +5,6 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from types import TracebackType
 from typing import Any, Literal
 
 import jax
@@ -14,14 +13,13 @@ import numpy as np
 from tengen import schema, search
 from tengen.config.settings.search import SearchSettings
 from tengen.context import batches, evaluating, listeners, replies
-from tengen.context.batches import Batch
+from tengen.context.batches import Batch, TrainRows
 from tengen.context.exchange import BatchExchange, ContextStopped, Stats
 from tengen.context.group import Group, News
 from tengen.context.listeners import ACTORS, COLOURS, LABELS, Features, Listener
 from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
 from tengen.context.thinking import RawPolicy, Thinking, TreeSearch
-from tengen.context.train_rows import TrainRows
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.match.results import MatchResult
@@ -260,9 +258,7 @@ class GameContext:
             self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop()
 
     def _opened(self, what: str, stopped: bool = False) -> BatchExchange:

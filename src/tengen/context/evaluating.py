@@ -17,8 +17,8 @@ from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.context import batches, replies
 from tengen.context.batches import Batch
+from tengen.context.group import Questions
 from tengen.context.listeners import Features, Listener
-from tengen.context.questions import Questions
 from tengen.context.settings import ContextSettings
 from tengen.context.thinking import LeafQuery, Thinking, TreeSearch
 from tengen.errors import OptionError

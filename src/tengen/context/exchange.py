@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tengen.context import batches
-from tengen.context.batches import Batch, EndedGame, Versions
+from tengen.context.batches import Batch, EndedGame, TrainRows, Versions
 from tengen.context.group import Group, News
 from tengen.context.listeners import COLOURS
-from tengen.context.train_rows import TrainRows
 from tengen.errors import TengenError
 from tengen.games.core import Game
 
@@ -29,8 +28,6 @@ class ContextStopped(TengenError):
 
 @dataclass(frozen=True)
 class Stats:
-    """The statistics of a context so far."""
-
     games_started: int = 0
     games_finished: int = 0
     black_wins: int = 0
@@ -128,7 +125,6 @@ class BatchExchange:
 
     @property
     def stats(self) -> Stats:
-        """Current statistics."""
         with self._changed:
             return replace(self._stats, waiting=self._words())
 
@@ -198,7 +194,8 @@ class BatchExchange:
                     self._events.appendleft(_Out(Batch("train_control", {})))
             if out.group is not None and versions is not None:
                 for number, place in enumerate(out.begun):
-                    self._assign(out.group, place, (int(versions[0, number]), int(versions[1, number])))
+                    chosen = (int(versions[0, number]), int(versions[1, number]))
+                    out.group.assign(place, chosen, len(self._pools) == 1)
                 self._release(out.group)
             self._changed.notify_all()
 
@@ -303,16 +300,13 @@ class BatchExchange:
                     self._rows.add(ended)
                 self._stats = replace(self._stats, rows=self._rows.bucket.rows)
             for place in news.begun:
-                self._assign(group, place, self.versions)
+                group.assign(place, self.versions, len(self._pools) == 1)
             if news.begun and "game_start" in self._labels:
                 numbers = {"game": group.number[news.begun]}
                 self._events.append(_Out(Batch("game_start", numbers), group=group, begun=tuple(news.begun)))
             else:
                 self._release(group)
             self._changed.notify_all()
-
-    def _assign(self, group: Group, place: int, versions: Versions) -> None:
-        group.assign(place, versions, len(self._pools) == 1)
 
     def _release(self, group: Group) -> None:
         """Let the group's positions be evaluated."""
@@ -326,7 +320,6 @@ class BatchExchange:
 
 
 def _counts(ended: list[EndedGame]) -> dict[str, int]:
-    """What these games add to the statistics."""
     signs = [float(game.finished.result[0]) for game in ended]
     return {
         "games_finished": len(ended),

@@ -39,7 +39,6 @@ class Listener:
     features: Features | None = None
 
     def holds(self, name: str) -> bool:
-        """Whether its batches have that field."""
         return self.fields is None or name in self.fields
 
     def feature_shapes(self, game: Game) -> Shapes:

@@ -23,8 +23,6 @@ from tengen.selfplay.openings import prepare
 
 
 class GroupState(NamedTuple):
-    """G games being played."""
-
     thinking: Any  # the state of `ContextPlan.thinking`
     history: History
     live: Array  # Bool[G]: places where a game is being played
@@ -33,8 +31,6 @@ class GroupState(NamedTuple):
 
 @dataclass(frozen=True)
 class ContextPlan:
-    """The parameters of a compiled program."""
-
     thinking: Thinking
     size: int  # G
     opening_moves: int
@@ -143,5 +139,4 @@ class ContextProgram:
 
 
 def compiled(function: Callable[..., Any], *shapes: Any, donate: int | tuple[int, ...] = ()) -> Callable[..., Any]:
-    """The function, compiled for arguments of these shapes."""
     return jax.jit(function, donate_argnums=donate).lower(*shapes).compile()

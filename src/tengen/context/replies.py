@@ -1,13 +1,13 @@
 """Checks of what callbacks answer: each error names the field and what was expected."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen.context import device_rows
+from tengen.context import batches
 from tengen.context.batches import Batch, untouched
 from tengen.context.listeners import COLOURS
 from tengen.errors import TengenError
@@ -36,9 +36,7 @@ def take(batch: Batch, reply: Any) -> None:
     for name in batch.reply:
         if name not in reply:
             raise ReplyError(f"{batch.label}: {name} is missing in the reply, which must have {_names(batch)}")
-    for name in reply:
-        if name not in batch.reply:
-            raise ReplyError(f"{batch.label}: {name}: {unknown('field in the reply', str(name), batch.reply)}")
+    _check_names(batch.label, reply, batch.reply)
     for name, room in batch.reply.items():
         given = (_device_array if batch.on_device else _array)(batch.label, name, reply[name])
         full, real = room.shape, (batch.count, *room.shape[1:])
@@ -58,7 +56,7 @@ def check(batch: Batch) -> None:
     count, where = batch.count, f"{batch.label}: "
     if batch.on_device:
         reply = batch.reply["policy"], batch.reply["value"]
-        if not bool(device_rows.is_wrong(*reply, batch["legal"], count)):
+        if not bool(batches.is_wrong(*reply, batch["legal"], count)):
             return
         batch.reply.update(zip(("policy", "value"), map(np.array, reply), strict=True))  # to say what it is
     policy, value, legal = batch.reply["policy"][:count], batch.reply["value"][:count], batch["legal"][:count]
@@ -85,9 +83,7 @@ def versions(batch: Batch, reply: Any, before: tuple[int, int], now: tuple[int, 
     if reply is not None and not isinstance(reply, Mapping):
         raise ReplyError(f"game_start: expected nothing or a dict with black or white, got a {type(reply).__name__}")
     given: Mapping[str, Any] = reply or {}
-    for name in given:
-        if name not in COLOURS:
-            raise ReplyError(f"game_start: {name}: {unknown('field in the reply', str(name), COLOURS)}")
+    _check_names("game_start", given, COLOURS)
     found = np.zeros((2, len(batch["game"])), np.int64)
     for side, name in enumerate(COLOURS):
         written = np.asarray(batch[f"{name}_version"])
@@ -111,20 +107,28 @@ def new_version(reply: Any) -> dict[str, Any]:
         what = f"{' or '.join(known)}, as in {{'params': ...}}"
         raise ReplyError(f"train_control: expected nothing, a version, or a dict with {what}, got a "
                          f"{type(reply).__name__}")  # fmt: skip
-    for name in reply:
-        if name not in known:
-            raise ReplyError(f"train_control: {name}: {unknown('field in the reply', str(name), known)}")
+    _check_names("train_control", reply, known)
     if "version" in reply and any(colour in reply for colour in COLOURS):
         raise ReplyError("train_control: version is for both colours; give it or black and white")
     both = dict.fromkeys(COLOURS, reply["version"]) if "version" in reply else {}
     return both | {name: value for name, value in reply.items() if name != "version"}
 
 
-def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray:
+def _check_names(label: str, reply: Iterable[Any], known: Iterable[str]) -> None:
+    for name in reply:
+        if name not in known:
+            raise ReplyError(f"{label}: {name}: {unknown('field in the reply', str(name), known)}")
+
+
+def _read(label: str, name: str, value: Any, read: Callable[[Any], Any]) -> Any:
     try:
-        array = to_numpy(value)
+        return read(value)
     except Exception as error:  # each framework raises its own
         raise ReplyError(f"{label}: {name}: cannot be read as an array: {error}") from error
+
+
+def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray:
+    array = _read(label, name, value, to_numpy)
     # Types that NumPy does not know itself (bfloat16) call themselves void.
     if array.dtype.kind not in ("iu" if whole else "iufV") or array.dtype.names is not None:
         wanted = "whole numbers" if whole else "numbers"
@@ -137,10 +141,7 @@ def _array(label: str, name: str, value: Any, whole: bool = False) -> np.ndarray
 
 
 def _device_array(label: str, name: str, value: Any) -> jax.Array:
-    try:
-        array = to_jax(value)
-    except Exception as error:  # each framework raises its own
-        raise ReplyError(f"{label}: {name}: cannot be read as an array: {error}") from error
+    array = _read(label, name, value, to_jax)
     if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
         raise ReplyError(f"{label}: {name}: expected numbers, got {array.dtype}")
     return array.astype(jnp.float32)
@@ -151,7 +152,6 @@ def _names(batch: Batch) -> str:
 
 
 def _rows(wrong: np.ndarray) -> str:
-    """Which rows, if there are few."""
     places = np.flatnonzero(wrong)
     listed = ", ".join(map(str, places[:4]))
     return f"row {listed}" if len(places) == 1 else f"{len(places)} rows ({listed}{', ...' if len(places) > 4 else ''})"

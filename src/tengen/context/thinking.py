@@ -34,15 +34,12 @@ class LeafQuery(NamedTuple):
 
 @dataclass(frozen=True)
 class TreeSearch:
-    """A tree for each game."""
-
     game: Game
     settings: SearchSettings
     reuse: bool
 
     @property
     def leaves(self) -> int:
-        """K."""
         return self.settings.leaves
 
     @property
@@ -99,7 +96,6 @@ class TreeSearch:
         return search.restart(search.advance(tree, actions, kept), after, which & ~kept)
 
     def restart(self, tree: Tree, states: Any, which: Array) -> Tree:
-        """Replace the positions of the games `which`."""
         return search.restart(tree, states, which)
 
 
@@ -108,8 +104,6 @@ def _root_player(tree: Tree) -> Array:
 
 
 class PolicyState(NamedTuple):
-    """The state of `RawPolicy`."""
-
     positions: Any
     stage: Array  # Int8[G]: IDLE, ASKING or READY
     logits: Array  # Float32[G, A]: -inf for illegal moves

@@ -5,15 +5,13 @@ import random
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
 from tengen.config.settings.engine import PlaySettings
-from tengen.data.records.records import Ending, Record, file_name, save_records
+from tengen.data.records.records import file_name, save_records
 from tengen.engine.engine import Engine
-from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 
 _BAR = 30  # characters
@@ -30,10 +28,7 @@ _HELP = """Type the name of a move, or one of these:
 
 
 class Console:
-    """One person, one engine, one game after the other.
-
-    `read` asks for a line, as `input` does, and may raise EOFError; `write` shows text.
-    """
+    """One person, one engine, one game after the other; `read` asks for a line as `input` does, `write` shows text."""
 
     def __init__(
         self,
@@ -51,13 +46,12 @@ class Console:
         self._begin()
 
     def run(self) -> None:
-        """Play until the user quits."""
         game = self._engine.game
         order = "first" if self.seat == 0 else "second"
         self._write(f"{game.name}: you play {order} against {self._engine.found.name}. help says what you can type.")
         try:
             while True:
-                if self._ended() or self._engine.position.player == self.seat:
+                if self._ended() or self._engine.player == self.seat:
                     if not self._execute(self._read(self._prompt()).strip()):
                         break
                 else:
@@ -68,22 +62,20 @@ class Console:
 
     def _begin(self) -> None:
         key = jax.random.key(self._random.getrandbits(31))
-        self._start = self._engine.game.init(key)
-        self._engine.reset(self._start)
+        self._engine.reset(self._engine.game.init(key))
         self._resigned: int | None = None
         self._values: list[float | None] = []
         self._shown: int | None = None  # how many moves had been made when the board was last shown
 
     def _ended(self) -> bool:
-        return self._resigned is not None or self._engine.position.over
+        return self._resigned is not None or self._engine.over
 
     def _prompt(self) -> str:
         """The prompt; shows the board first if it has changed."""
-        position = self._engine.position
-        if self._shown != len(position.actions):
-            self._shown = len(position.actions)
+        if self._shown != len(self._engine.actions):
+            self._shown = len(self._engine.actions)
             self._write("")
-            self._write(self._engine.game.render(position.state))
+            self._write(self._engine.game.render(self._engine.state))
             if self._ended():
                 self._write(self._result())
         return "new, undo, save FILE or quit? " if self._ended() else "your move? "
@@ -125,20 +117,18 @@ class Console:
         self._values.append(None)
 
     def _examples(self) -> str:
-        """Some legal moves."""
         legal = self._legal()
         more = len(legal) - _EXAMPLES
         return ", ".join(legal[:_EXAMPLES]) + (f" and {more} more." if more > 0 else ".")
 
     def _legal(self) -> list[str]:
-        legal = np.flatnonzero(self._engine.position.legal())
+        legal = np.flatnonzero(self._engine.legal())
         return [self._engine.game.action_name(self._engine.state, int(action)) for action in legal]
 
     def _answer(self) -> None:
-        """The engine's move."""
         report = self._engine.think(self._settings.visits, self._settings.seconds)
         assert report.action is not None
-        (name,) = self._engine.position.names([report.action])
+        (name,) = self._engine.names([report.action])
         self._engine.play(report.action)
         self._values.append(round(report.value, 3))
         self._write(f"\n{self._engine.found.name} plays {name}   {self._bar(-report.value)}")
@@ -153,28 +143,20 @@ class Console:
         if self._ended():
             self._write("The game is over.")
             return
-        report = self._engine.think(self._settings.visits, self._settings.seconds)
-        self._write(self._hints(report))
-
-    def _hints(self, report: SearchReport) -> str:
-        lines = []
-        for move in report.candidates[:3]:
-            names = self._engine.position.names(move.line[:6])
-            lines.append(f"  {names[0]:8} wins {(move.value + 1) / 2:4.0%}, {move.visits} visits   {' '.join(names)}")
-        return "\n".join(lines)
+        for move in self._engine.think(self._settings.visits, self._settings.seconds).candidates[:3]:
+            names = self._engine.names(move.line[:6])
+            wins = f"wins {(move.value + 1) / 2:4.0%}, {move.visits} visits"
+            self._write(f"  {names[0]:8} {wins}   {' '.join(names)}")
 
     def _undo(self, rest: str) -> None:
-        """Go back to the user's last choice."""
         if self._resigned is not None:
             self._resigned, self._shown = None, None
             return
-        before = self._engine.actions
-        states = self._engine.position.steps
-        mine = [n for n in range(len(states) - 1) if int(self._engine.game.to_play(states[n].state)) == self.seat]
-        if not before or not mine:
+        length = self._engine.last_choice(self.seat)
+        if length is None:
             self._write("There is nothing to take back.")
             return
-        self._engine.rewind(mine[-1] + 1)
+        self._engine.rewind(length)
         del self._values[len(self._engine.actions) :]
 
     def _resign(self, rest: str) -> None:
@@ -213,33 +195,16 @@ class Console:
             return
         path = Path(rest)
         path = path if path.suffix else path.parent / file_name(path.name, self._engine.game.name)
+        record = self._engine.record(
+            self._resigned,
+            values=tuple(self._values),
+            players=tuple(self._names),
+            network=self._engine.found.name,
+            date=datetime.date.today().isoformat(),
+        )
         try:
-            save_records(path, [self._record()])
+            save_records(path, [record])
         except (OSError, ValueError, TengenError) as error:
             self._write(f"{path}: the game cannot be saved: {getattr(error, 'strerror', None) or error}")
         else:
             self._write(f"Saved to {path}.")
-
-    def _record(self) -> Record:
-        game, ended = self._engine.game, self._ended()
-        usual = game.render(game.init(jax.random.key(0)))
-        start = game.render(self._start)
-        found: dict[str, Any] = {}
-        if ended:
-            ending: Ending = "played out" if self._resigned is None else "resigned"
-            found = {"result": self._winner(), "ending": ending}
-            facts = game.record_facts(self._engine.state)
-            if "score" in facts and self._resigned is None:
-                found["score"] = float(facts["score"])
-        else:
-            found = {"ending": "unknown"}
-        return Record.of(
-            game,
-            self._engine.actions,
-            values=tuple(self._values),
-            players=(self._names[0], self._names[1]),
-            network=self._engine.found.name,
-            date=datetime.date.today().isoformat(),
-            start=None if start == usual else start,
-            **found,
-        )

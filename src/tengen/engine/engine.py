@@ -1,33 +1,145 @@
-"""An engine: one network that searches one game."""
+"""An engine: one network that searches one game, what it reports, and defaults that suit the device."""
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen import schema, search
+from tengen import jax_setup, schema, search
 from tengen.config.settings.engine import EngineSettings
 from tengen.config.settings.search import SearchSettings
-from tengen.engine import device, programs
+from tengen.cores import cores
+from tengen.engine import programs
 from tengen.engine.position import GamePosition
-from tengen.engine.search_report import NetworkView, SearchReport, candidates
+from tengen.engine.programs import Roots
 from tengen.games.core import Game
 from tengen.match import players
 from tengen.nets import evaluators
 from tengen.nets.models import PythonModel
+from tengen.nets.specs import Dtype
 from tengen.run.networks import FoundNetwork
 
+_TREE_BYTES = 2**29
+_MOST_SLOTS = 2**17
+_FEWEST_WALKS = 8  # that a search should be made of: leaves of one batch do not know of one another
 BLOCK_SECONDS = 0.05
 """The duration of a compiled block of simulations, after which a search can be stopped."""
 _LARGEST_BLOCK = 8192
 
 
-class Engine:
+@dataclass(frozen=True)
+class Candidate:
+    action: int
+    visits: int
+    value: float  # in [-1, 1], for the player who makes it
+    prior: float  # what the network thought of it before the search
+    line: tuple[int, ...]  # how the search expects the game to go on, this move first
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """The result of a search. Values are in [-1, 1], for the player to move."""
+
+    player: int  # who moves
+    visits: int  # of the whole tree, with what was known before
+    value: float
+    seconds: float  # that this thinking took
+    evaluations: int  # positions that the network looked at in it
+    candidates: Sequence[Candidate]  # the best first; empty where the game is over
+    nodes: int  # positions in the tree
+
+    @property
+    def action(self) -> int | None:
+        """The move to play; None where the game is over."""
+        return self.candidates[0].action if self.candidates else None
+
+
+@dataclass(frozen=True)
+class NetworkView:
+    """The raw output of a network for a position, from the side of the player to move."""
+
+    player: int  # who moves
+    policy: np.ndarray  # Float32[A]: probabilities of the legal moves, 0 for others
+    win: float
+    draw: float
+    loss: float
+    ownership: np.ndarray | None  # Float32[H, W]: from 1, the mover's at the end, to -1, the opponent's
+    score: float | None  # the final score in points, komi included
+    score_spread: float | None  # its standard deviation
+    opponent_policy: np.ndarray | None  # Float32[A]: probabilities of the opponent's reply; illegal ones not left out
+    moves_left: float | None  # until the game ends
+    targets: dict[str, np.ndarray] = field(default_factory=dict)
+    """Other targets of the game that the network has a head for: Float32[H, W], Float32[A] or Float32[]."""
+
+    @property
+    def value(self) -> float:
+        """In [-1, 1]."""
+        return self.win - self.loss
+
+
+def candidates(roots: Roots) -> list[Candidate]:
+    """The moves of a root: by visits, then by prior. Before any search, all legal moves by prior."""
+    visits, prior = np.asarray(roots.child_visits), np.asarray(roots.prior)
+    values, lines = np.asarray(roots.child_value), np.asarray(roots.lines)
+    known = np.flatnonzero(visits > 0)
+    if len(known) == 0:
+        known = np.flatnonzero(prior > 0)
+    order = known[np.lexsort((-prior[known], -visits[known]))]
+    return [
+        Candidate(
+            action=int(action),
+            visits=int(visits[action]),
+            value=float(np.clip(values[action] if visits[action] else roots.value, -1, 1)),
+            prior=float(prior[action]),
+            line=tuple(int(move) for move in lines[action] if move >= 0) or (int(action),),
+        )
+        for action in order
+    ]
+
+
+def precision(settings: EngineSettings) -> Dtype:
+    """CPUs have no fast bfloat16; accelerators do."""
+    if settings.precision != "auto":
+        return settings.precision
+    return "float32" if jax.default_backend() == "cpu" else "bfloat16"
+
+
+def beside() -> Any:
+    """The CPU (a `jax.Device`), for the tree of a network on an accelerator; None where both are on one device.
+
+    A walk through one tree is a long chain of small steps. An accelerator takes some ten microseconds for each of
+    them, a CPU less than one.
+    """
+    return None if jax.default_backend() == "cpu" else jax_setup.cpu()
+
+
+def leaves(settings: EngineSettings) -> int:
+    """How many positions of one tree to evaluate at once.
+
+    Two per core fill the threads of a CPU (b6c96 on 9x9 and two cores: 0.98 of the best batch's speed at 4), and more
+    only make the search blinder. An accelerator has a batch of 32 almost in the time of one position. A search of few
+    visits takes fewer, so that it still sees what it finds out.
+    """
+    if settings.leaves is not None:
+        return settings.leaves
+    most = min(max(2 * len(cores()), 4), 16) if jax.default_backend() == "cpu" else 32
+    return max(1, min(most, settings.visits // _FEWEST_WALKS))
+
+
+def slots(game: Game, told: SearchSettings, settings: EngineSettings) -> int:
+    enough = 4 * told.leaves
+    if settings.slots is not None:
+        return max(settings.slots, enough)
+    per_thousand = search.bytes_needed(game, told, 1, 100_000) // 100
+    return max(min(1000 * _TREE_BYTES // per_thousand, _MOST_SLOTS), enough)
+
+
+class Engine(GamePosition):
     """A game and its search tree, which is kept from move to move.
 
     The search is PUCT without noise, several leaves at once. A full tree drops its least visited positions
@@ -38,11 +150,10 @@ class Engine:
         self.found = found
         self.settings = EngineSettings() if settings is None else settings
         schema.from_options(EngineSettings, asdict(self.settings), "engine")
-        self.game = (found.saved.make_game() if game is None else game).exact
-        self.leaves = device.leaves(self.settings)
-        self.evaluate, params = evaluators.saved(found.path, self.game, device.precision(self.settings))
+        super().__init__((found.saved.make_game() if game is None else game).exact)
+        self.leaves = leaves(self.settings)
+        self.evaluate, params = evaluators.saved(found.path, self.game, precision(self.settings))
         self.params = jax.device_put(params)  # once, not with every call
-        self.position = GamePosition(self.game)
         wanted = SearchSettings(
             algorithm="puct",
             leaves=self.leaves,
@@ -51,76 +162,39 @@ class Engine:
             kernels="plain",  # pruning and several leaves know nothing of the others
         )
         told = players.strongest(wanted)
-        self._device, self._beside = jax.devices()[0], device.beside()
-        room = device.slots(self.game, told, self.settings)
+        self._device, self._beside = jax.devices()[0], beside()
+        room = slots(self.game, told, self.settings)
         with jax.default_device(self._beside):
-            tree = programs.plant(self.game, told, self.position.state, room)
+            tree = programs.plant(self.game, told, self.state, room)
         self._tree = tree if self._beside is None else jax.device_put(tree, self._beside)
         self._block = self.leaves
-
-    @property
-    def state(self) -> Any:
-        """The present position."""
-        return self.position.state
-
-    @property
-    def actions(self) -> tuple[int, ...]:
-        """The moves so far."""
-        return self.position.actions
 
     @property
     def tree(self) -> search.Tree:
         """The search's tree, for `search.dump`; good until the engine thinks or plays again."""
         return self._tree
 
-    def reset(self, state: Any = None, actions: Iterable[int] = ()) -> None:
-        """Begin at `state` (None: as the game begins), then play `actions`. IllegalMove leaves all as it was."""
-        self.position.reset(state, actions)
-        self._forget()
-
     def play(self, action: int) -> None:
         """Make a move; what the tree knows about it is kept. IllegalMove if the rules forbid it."""
-        self.position.play(action)
+        super().play(action)
         self._tree = programs.advance(self._tree, jnp.int32(action))
 
-    def undo(self) -> bool:
-        """Take the last move back; False if there is none. The tree begins empty."""
-        done = self.position.undo()
-        if done:
-            self._forget()
-        return done
-
-    def put(self, state: Any) -> None:
-        """Go on from another position, such as the same with the other player to move."""
-        self.position.put(state)
-        self._forget()
-
-    def rewind(self, length: int) -> None:
-        """Forget all steps of the position but the first `length`."""
-        self.position.rewind(length)
-        self._forget()
-
-    def revise(self, change: Callable[[Any], Any]) -> None:
-        """Change all positions of the game so far, such as their komi."""
-        self.position.revise(change)
-        self._forget()
+    def _changed(self) -> None:
+        self._tree = programs.restart(self._tree, self.state)
 
     def warm_up(self) -> None:
         """Compile what the first moves will need, before any clock runs."""
         self.look()
-        if not self.position.over:
+        if not self.over:
             action = self.think(visits=1).action
             assert action is not None
             self.play(action)
             self._tree = programs.prune(self._tree)
             self.undo()
 
-    def _forget(self) -> None:
-        self._tree = programs.restart(self._tree, self.position.state)
-
     def look(self, state: Any = None) -> NetworkView:
         """The raw output of the network for this position, or for `state`, from the side of the player to move."""
-        state = self.position.state if state is None else state
+        state = self.state if state is None else state
         legal, outputs = jax.device_get(programs.look(self.game, self.evaluate, self.params, state))
 
         def first(head: np.ndarray | None) -> np.ndarray | None:
@@ -173,7 +247,7 @@ class Engine:
         if visits is None and seconds is None:
             visits = self.settings.visits
         told, evaluations, known = start, 0, self._roots()
-        while not self.position.over:
+        while not self.over:
             left = None if visits is None else max(visits, 1) - int(known.visits)
             if int(known.visits) > 0:
                 if (left is not None and left <= 0) or (stop is not None and stop.is_set()):
@@ -219,19 +293,16 @@ class Engine:
         return jax.device_get(programs.roots(self._tree))
 
     def _report(self, known: programs.Roots, seconds: float, evaluations: int) -> SearchReport:
-        over = self.position.over
+        over = self.over
         return SearchReport(
-            player=self.position.player,
+            player=self.player,
             visits=int(known.visits),
-            value=self._result() if over else float(np.clip(known.value, -1, 1)),
+            value=float(self.game.returns(self.state)[self.player] if over else np.clip(known.value, -1, 1)),
             seconds=seconds,
             evaluations=evaluations,
             candidates=[] if over else candidates(known),
             nodes=int(known.used),
         )
-
-    def _result(self) -> float:
-        return float(self.game.returns(self.position.state)[self.position.player])
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

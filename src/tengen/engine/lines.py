@@ -45,10 +45,7 @@ class InputLines:
 
 
 def standard_input() -> BinaryIO:
-    """The standard input as another file object.
-
-    Python closes `sys.stdin` when it exits, and aborts if a thread still waits for a line there.
-    """
+    """The standard input as another file object: Python closes `sys.stdin` at exit, and aborts if a thread reads it."""
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError):  # not a real file
@@ -56,6 +53,5 @@ def standard_input() -> BinaryIO:
 
 
 def write_out(text: str) -> None:
-    """Send text to the standard output at once."""
     sys.stdout.write(text)
     sys.stdout.flush()

@@ -34,18 +34,15 @@ class Roots(NamedTuple):
 
 @partial(jax.jit, static_argnames=("game", "settings", "slots"))
 def plant(game: Game, settings: SearchSettings, state: Any, slots: int) -> search.Tree:
-    """A tree for one position."""
     return search.plant(game, settings, _batch(state), slots)
 
 
 @partial(jax.jit, donate_argnames="tree")
 def restart(tree: search.Tree, state: Any) -> search.Tree:
-    """An empty tree for another position."""
     return search.restart(tree, _batch(state), jnp.ones(1, bool))
 
 
 def advance(tree: search.Tree, action: Array) -> search.Tree:
-    """The tree after a move."""
     return _move(tree, _read_move(tree, action))
 
 
@@ -78,9 +75,7 @@ def search_on(evaluate: Evaluator, params: Any, tree: search.Tree, more: Array) 
 def search_by_step(
     evaluate: Evaluator | PythonModel, params: Any, tree: search.Tree, more: int, device: Any, beside: Any
 ) -> search.Tree:
-    """The same for a model of another framework, or where the tree lies on `beside` and the parameters on `device`:
-    positions and answers travel.
-    """
+    """The same for models of other frameworks, or if the tree is on `beside` and the parameters on `device`."""
     ask = evaluate if isinstance(evaluate, PythonModel) else partial(_evaluate, evaluate)
     tree, visits = _begin(tree, jnp.int32(more))
     target = int(visits) + more
@@ -112,7 +107,6 @@ def _expand(tree: search.Tree, leaves: search.Leaves, said: nets.Evaluation) -> 
 
 @jax.jit
 def roots(tree: search.Tree) -> Roots:
-    """The statistics at the root."""
     one: search.Tree = jax.tree.map(lambda leaf: leaf[0], tree)
     row = row_at(one, one.root, None)
     evaluated = one.visits[one.root] > 0
@@ -149,16 +143,15 @@ def _line(tree: search.Tree, action: Array, node: Array) -> Array:
 
 def look(game: Game, evaluate: Evaluator | PythonModel, params: Any, state: Any) -> tuple[Array, Any]:
     """Bool[A] the legal moves, and what the network says of ONE position: outputs [1, ...]."""
-    if isinstance(evaluate, PythonModel):
-        legal, observation = _seen(game, state)
-        return legal, evaluate.outputs(params, observation)
-    return _look(game, evaluate, params, state)
+    return (_look if isinstance(evaluate, PythonModel) else _compiled_look)(game, evaluate, params, state)
 
 
-@partial(jax.jit, static_argnames=("game", "evaluate"))
-def _look(game: Game, evaluate: Evaluator, params: Any, state: Any) -> tuple[Array, Any]:
+def _look(game: Game, evaluate: Evaluator | PythonModel, params: Any, state: Any) -> tuple[Array, Any]:
     legal, observation = _seen(game, state)
     return legal, evaluate.outputs(params, observation)
+
+
+_compiled_look = jax.jit(_look, static_argnames=("game", "evaluate"))
 
 
 @partial(jax.jit, static_argnames="game")

@@ -1,8 +1,7 @@
 """Any game against a chosen opponent as a gymnasium environment (docs/gym.md). Needs the extra `gym`.
 
 program.py    the games as compiled functions, one call for a step of all of them
-opponents.py  who the opponent is
-vector.py     `GameVectorEnv`; single.py `GameEnv`
+vector.py     `GameVectorEnv`, `GameEnv`, and who the opponent is
 """
 
 import contextlib
@@ -17,6 +16,6 @@ with contextlib.suppress(ModuleNotFoundError):  # the classes say what is missin
     # gymnasium.make("tengen.gym:tengen/Game-v0", game="go"), and make_vec.
     gymnasium.register(
         "tengen/Game-v0",
-        entry_point="tengen.gym.single:GameEnv",
+        entry_point="tengen.gym.vector:GameEnv",
         vector_entry_point="tengen.gym.vector:GameVectorEnv",
     )

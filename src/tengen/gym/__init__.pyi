@@ -1,2 +1,2 @@
-from .single import GameEnv as GameEnv
+from .vector import GameEnv as GameEnv
 from .vector import GameVectorEnv as GameVectorEnv

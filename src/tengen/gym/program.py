@@ -22,8 +22,6 @@ class EnvGames(NamedTuple):
 
 
 class EnvStep(NamedTuple):
-    """What a step gives."""
-
     observation: Observation  # [B, ...]: of the position in which the learner moves next, or of the last one
     legal: Array  # Bool[B, A]
     reward: Array  # Float32[B]
@@ -51,15 +49,7 @@ class EnvProgram:
         Games that are `done` begin anew instead, if `again` is "next"; those that end do so in this very step if it is
         "same".
         """
-        if self.on_host:
-            return self._step(games, actions, params, key, again)
-        return self._compiled(games, actions, params, key, again)
-
-    @partial(jax.jit, static_argnames=("self", "again"))
-    def _compiled(
-        self, games: EnvGames, actions: Array, params: Any, key: Array, again: str
-    ) -> tuple[EnvGames, EnvStep]:
-        return self._step(games, actions, params, key, again)
+        return (self._step if self.on_host else self._compiled_step)(games, actions, params, key, again)
 
     def _step(self, games: EnvGames, actions: Array, params: Any, key: Array, again: str) -> tuple[EnvGames, EnvStep]:
         answer, begin = jax.random.split(key)
@@ -79,22 +69,19 @@ class EnvProgram:
             observation=observation, legal=legal, final=found.observation, final_legal=found.legal
         )
 
+    _compiled_step = jax.jit(_step, static_argnames=("self", "again"))
+
     def start(self, games: int, params: Any, key: Array) -> tuple[EnvGames, EnvStep]:
-        """New games, all of them."""
         everywhere = jnp.ones(games, bool)
         blank = EnvGames(self._blank(games), jnp.zeros(games, jnp.int8), everywhere)
         return self.restart(blank, everywhere, params, key)
 
     def restart(self, games: EnvGames, which: Array, params: Any, key: Array) -> tuple[EnvGames, EnvStep]:
         """New games in the place of those in `which`."""
-        games = (self.begin if self.on_host else self._begin)(games, which, params, key)
+        games = (self.begin if self.on_host else self._compiled_begin)(games, which, params, key)
         observation, legal = self._look(games.states)
         nothing = jnp.zeros(which.shape, bool)
         return games, EnvStep(observation, legal, jnp.zeros(which.shape), nothing, nothing)
-
-    @partial(jax.jit, static_argnames="self")
-    def _begin(self, games: EnvGames, which: Array, params: Any, key: Array) -> EnvGames:
-        return self.begin(games, which, params, key)
 
     def begin(self, games: EnvGames, which: Array, params: Any, key: Array) -> EnvGames:
         """New games in the place of those in `which`, until the learner is to move in them.
@@ -114,6 +101,8 @@ class EnvProgram:
             return key, games, which & self._over(states)
 
         return self._while(left, once, (key, games, which))[1]
+
+    _compiled_begin = jax.jit(begin, static_argnames="self")
 
     def _answers(self, player: Array, params: Any, carry: tuple[Array, Any], idle: Array) -> tuple[Array, Any]:
         """The opponent's moves, until it is the learner's turn or the game is over; none where `idle`."""
@@ -161,7 +150,6 @@ class EnvProgram:
 
     @partial(jax.jit, static_argnames="self")
     def _settle(self, before: EnvGames, games: EnvGames, illegal: Array) -> EnvStep:
-        """The results of moves; an illegal one loses."""
         look = jax.vmap(self.game.look)(games.states)
         result = jnp.take_along_axis(look.returns, games.player[:, None].astype(jnp.int32), 1)[:, 0]
         reward = jnp.where(illegal, -1.0, jnp.where(look.over, result, 0.0))
@@ -188,7 +176,6 @@ class EnvProgram:
 
     @partial(jax.jit, static_argnames=("self", "games"))
     def _blank(self, games: int) -> Any:
-        """Some states, which are replaced at once."""
         return jax.vmap(self.game.init)(jax.random.split(jax.random.key(0), games))
 
     def _seats(self, key: Array, games: int) -> Array:

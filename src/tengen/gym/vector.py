@@ -1,21 +1,97 @@
-"""Many games at once as a vector environment of gymnasium."""
+"""Games as environments of gymnasium, many at once or one, and the opponent in them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from tengen import games
-from tengen.errors import OptionError
+from tengen import games, importing
+from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
-from tengen.gym.library import AutoresetMode, batch_space, gymnasium, seeding, spaces
-from tengen.gym.opponents import AnyOpponent, find_opponent
+from tengen.games.players import Player
 from tengen.gym.program import EnvGames, EnvProgram, EnvStep
+from tengen.importing import UserCodeError
+from tengen.match import player_spec
+from tengen.match.engines import engine
+from tengen.roles import rules
+from tengen.schema import quote
 
+try:
+    import gymnasium
+    from gymnasium import spaces
+    from gymnasium.utils import seeding
+    from gymnasium.vector import AutoresetMode
+    from gymnasium.vector.utils import batch_space
+except ModuleNotFoundError as missing:
+    raise TengenError(f"{missing}: tengen.gym needs gymnasium; install it with: pip install gymnasium") from None
+
+AnyOpponent = str | Path | Player | Callable[[Any, np.ndarray], Any]
+"""`random`, `mcts:200`, the path of a network or a run, other players of roles, a `Player`, or a function of
+(observations [N, ...], action masks Bool[N, A]) that gives Int32[N]."""
 _AGAIN = {AutoresetMode.NEXT_STEP: "next", AutoresetMode.SAME_STEP: "same", AutoresetMode.DISABLED: "never"}
 _LARGEST = float(np.finfo(np.float32).max)
+
+
+def find_opponent(given: AnyOpponent, game: Game, player: int | None, shown: Callable[[Any, Any], Any]) -> Player:
+    """The opponent of `player` (None: of both). `shown` makes observations of (planes, scalars) for functions."""
+    if isinstance(given, Player):
+        return given
+    if isinstance(given, str | Path):
+        return _named(str(given), game, player)
+    if not callable(given):
+        raise OptionError(f"opponent: expected a name, a path, a Player or a function, got {quote(given)}")
+    return Player(getattr(given, "__name__", type(given).__name__), _FunctionRule(game, given, shown), on_host=True)
+
+
+def _named(text: str, game: Game, player: int | None) -> Player:
+    if engine.is_foreign(text):
+        raise OptionError(f"opponent: {text}: programs play in `tengen match`, not in environments")
+    if text.partition(":")[0] in ("random", "mcts"):
+        return player_spec.parse(text).player(game)
+    role = game.roles[0 if player is None else 1 - player]
+    try:
+        return rules.parse(text, game, role)
+    except OptionError as error:
+        raise OptionError(f"opponent: {error}; random and mcts:200 are possible too") from None
+
+
+@dataclass(frozen=True, eq=False)
+class _FunctionRule:
+    """A user's function, asked about the games in which it is to move."""
+
+    game: Game
+    function: Callable[[Any, np.ndarray], Any]
+    shown: Callable[[Any, Any], Any]
+
+    def __call__(self, params: Any, key: Array, states: Any, which: Any) -> Any:
+        del params, key
+        places = np.flatnonzero(which)
+        look = jax.device_get(_look(self.game, states))
+        legal = np.asarray(look.legal)[places]
+        with importing.told("opponent"):
+            found = np.asarray(self.function(self.shown(*(leaf[places] for leaf in look.observation)), legal))
+        where = importing.where(self.function)
+        if found.shape != places.shape or not np.issubdtype(found.dtype, np.integer):
+            got = f"{found.dtype}{list(found.shape)}"
+            raise UserCodeError(f"opponent: expected whole numbers of the shape [{len(places)}], got {got} ({where})")
+        good = (found >= 0) & (found < self.game.num_actions)
+        good &= legal[np.arange(len(places)), np.where(good, found, 0)]
+        if not good.all():
+            raise UserCodeError(f"opponent: action {found[~good][0]} is not legal in its position ({where})")
+        actions = np.zeros(len(which), np.int32)
+        actions[places] = found
+        return actions
+
+
+@partial(jax.jit, static_argnums=0)
+def _look(game: Game, states: Any) -> Any:
+    return jax.vmap(game.look)(states)
 
 
 class GameVectorEnv(gymnasium.vector.VectorEnv):
@@ -110,7 +186,6 @@ class GameVectorEnv(gymnasium.vector.VectorEnv):
         return self._legal.copy()
 
     def render(self) -> tuple[str, ...] | None:
-        """The positions as text."""
         if self.render_mode is None or self._games is None:
             return None
         states = jax.device_get(self._games.states)
@@ -121,7 +196,6 @@ class GameVectorEnv(gymnasium.vector.VectorEnv):
         return jax.random.key(int(self.np_random.integers(2**32)))
 
     def _fetched(self, found: EnvStep) -> Any:
-        """The same with NumPy arrays."""
         host = jax.device_get(found)
         self._legal = np.asarray(host.legal)
         return host
@@ -151,3 +225,52 @@ def observation_space(game: Game) -> Any:
 def _marked(facts: dict[str, Any], where: np.ndarray) -> dict[str, Any]:
     """As gymnasium has infos of several games: `_name` tells for which of them `name` means something."""
     return {**facts, **{f"_{name}": where.copy() for name in facts}}
+
+
+class GameEnv(gymnasium.Env):
+    """One game of a learner against an opponent; see `GameVectorEnv`, which plays many at once."""
+
+    metadata = GameVectorEnv.metadata
+
+    def __init__(
+        self,
+        game: str | Game,
+        opponent: AnyOpponent = "random",
+        *,
+        player: int | None = 0,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        about: dict[str, Any] = {"player": player, "render_mode": render_mode, **options}
+        self._vector = GameVectorEnv(game, 1, opponent, autoreset_mode=AutoresetMode.DISABLED, **about)
+        self.game, self.render_mode = self._vector.game, render_mode
+        self._vector.render_mode = "ansi"
+        self.observation_space = self._vector.single_observation_space
+        self.action_space = self._vector.single_action_space
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        observation, info = self._vector.reset(seed=int(self.np_random.integers(2**31)))
+        return _first(observation), _facts(info)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """The learner's move, and the opponent's until it is the learner's turn again."""
+        observation, reward, terminated, _, info = self._vector.step(np.asarray(action)[None])
+        return _first(observation), float(reward[0]), bool(terminated[0]), False, _facts(info)
+
+    def action_masks(self) -> np.ndarray:
+        """Bool[A]: the legal actions now."""
+        return self._vector.action_masks()[0]
+
+    def render(self) -> str | None:  # type: ignore[override]
+        found = self._vector.render()
+        return found[0] if found and self.render_mode else None
+
+
+def _first(observation: Any) -> Any:
+    return {name: leaf[0] for name, leaf in observation.items()} if isinstance(observation, dict) else observation[0]
+
+
+def _facts(info: dict[str, Any]) -> dict[str, Any]:
+    facts = {name: values[0] for name, values in info.items() if not name.startswith("_")}
+    return {name: value if np.ndim(value) else value.item() for name, value in facts.items()}

@@ -20,7 +20,7 @@ from tengen.config.settings.match import MatchSettings
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
-from tengen.match.game_record import PlayedGame
+from tengen.match.match_games import PlayedGame
 from tengen.match.openings import MatchOpenings, openings
 from tengen.match.results import MatchResult
 from tengen.run import safe_exit
@@ -50,8 +50,6 @@ class MatchLimits(NamedTuple):
 
 
 class MatchStanding(NamedTuple):
-    """How far a match is."""
-
     finished: int
     under_way: int
     moves: int  # played by this process, without those of the openings
@@ -88,7 +86,6 @@ class Match:
 
     @property
     def result(self) -> MatchResult:
-        """The finished games, counted."""
         return MatchResult.of_games(self.a, self.b, self.results, self.finished)
 
     def games(self, first_pair: int = 0, scores: np.ndarray | None = None) -> list[PlayedGame]:
@@ -180,7 +177,6 @@ def _placed(values: Any, params: Any) -> Any:
 
 @partial(jax.jit, static_argnames="game")
 def _set_up(game: Game, start: MatchOpenings) -> DeviceTables:
-    """Puts every opening on two tables."""
     pairs, opening_moves = start.actions.shape
     look = jax.vmap(game.look)(start.states)
     twice = lambda leaf: jnp.stack([leaf, leaf])  # noqa: E731
@@ -261,7 +257,6 @@ def _goes_on(tables: DeviceTables, until: MatchLimits) -> Array:
 
 
 def _turns(game: Game, tables: DeviceTables) -> tuple[DeviceTurn, DeviceTurn]:
-    """Where A and B have to move in this round."""
     first = jax.vmap(jax.vmap(game.to_play))(tables.states) == 0
     of_a = first ^ jnp.array([[False], [True]])
     waiting = (~tables.over & of_a, ~tables.over & ~of_a)

@@ -30,8 +30,6 @@ Show = Callable[[MatchStanding], object]
 
 @dataclass(frozen=True)
 class MatchPlan:
-    """How a match is played."""
-
     games: int
     opening_moves: int
     seed: int
@@ -54,11 +52,9 @@ class MatchRounds:
 
     @cached_property
     def openings(self) -> MatchOpenings:
-        """The openings of all pairs."""
         return openings(self.game, self._opening, self.pairs, self._moves)
 
     def first_pair(self, number: int) -> int:
-        """Where the round of that number begins."""
         return min(number * self.size, self.pairs - self.size)
 
     def play(self, number: int, **options: Any) -> Match:

@@ -10,23 +10,91 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax import Array
 
+from tengen import jax_setup
+from tengen.data.records.records import shorten
 from tengen.games.core import Game
 from tengen.games.players import Player
 from tengen.match.engines.engine import RESIGN
-from tengen.match.engines.faults import Fault
 from tengen.match.engines.pool import EnginePool
-from tengen.match.game_record import EngineOpinions, PlayedGame
+from tengen.match.engines.process import Fault
+from tengen.match.match_games import EngineOpinions, PlayedGame
 from tengen.match.openings import MatchOpenings
-from tengen.match.referee import Referee, RefereePosition
 
 Side = Player | EnginePool
 _BEAT = 0.2  # seconds between two checks of whether to stop
 _PATIENCE = (0.05, 5.0)  # seconds, at least and at most, that a position waits for others to fill the batch
+
+
+class RefereePosition(NamedTuple):
+    state: Any  # of NumPy arrays
+    legal: np.ndarray  # Bool[A]
+    player: int  # who moves
+    over: bool
+    returns: np.ndarray  # Float32[2]
+
+
+class Referee:
+    """Applies the rules of a game, on the CPU: a single position is too small to be worth a trip to a device."""
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self._cpu = jax_setup.cpu()
+
+    def begin(self, seed: np.ndarray) -> RefereePosition:
+        """The start of a game; `seed` is the data of a key."""
+        return self._called(_begin, np.asarray(seed, np.uint32))
+
+    def play(self, position: RefereePosition, action: int) -> RefereePosition:
+        return self._called(_play, position.state, np.int32(action))
+
+    def name(self, position: RefereePosition, action: int) -> str:
+        with jax.default_device(self._cpu):
+            return self.game.action_name(position.state, action)
+
+    def read(self, position: RefereePosition, move: str) -> int:
+        """The legal action that a player names. Fault if there is none."""
+        with jax.default_device(self._cpu):
+            try:
+                return self.game.parse_action(position.state, move)
+            except ValueError as error:
+                raise Fault("illegal move", f"played {shorten(move)}: {error}") from None
+
+    def score(self, position: RefereePosition) -> float | None:
+        """The score of player 0 in points; None for games without points."""
+        with jax.default_device(self._cpu):
+            found = _facts(self.game, position.state).get("score")
+        return None if found is None else float(found)
+
+    def _called(self, function: Any, *inputs: Any) -> RefereePosition:
+        with jax.default_device(self._cpu):
+            state, legal, player, over, returns = jax.device_get(function(self.game, *inputs))
+        return RefereePosition(state, legal, int(player), bool(over), returns)
+
+
+@partial(jax.jit, static_argnames="game")
+def _begin(game: Game, seed: Array) -> tuple[Any, ...]:
+    return _look(game, game.init(jax.random.wrap_key_data(seed)))
+
+
+@partial(jax.jit, static_argnames="game")
+def _play(game: Game, state: Any, action: Array) -> tuple[Any, ...]:
+    return _look(game, game.step(state, action))
+
+
+@partial(jax.jit, static_argnames="game")
+def _facts(game: Game, state: Any) -> dict[str, Array]:
+    return game.record_facts(state)
+
+
+def _look(game: Game, state: Any) -> tuple[Any, ...]:
+    return state, game.legal_actions(state), game.to_play(state), game.is_over(state), game.returns(state)
 
 
 @dataclass
@@ -43,7 +111,6 @@ class GameTable:
 
     @property
     def side(self) -> int:
-        """The side to move."""
         return self.position.player ^ (self.number % 2)
 
 
@@ -142,7 +209,6 @@ class EngineMatch:
         return [(table.place, played) for table, played in ended if played is not None]
 
     def _sit(self, place: int, number: int) -> GameTable:
-        """A new game, after its opening."""
         pair = number // 2
         assert self._openings is not None
         position = self._referee.begin(self._openings.seeds[pair])
@@ -152,7 +218,6 @@ class EngineMatch:
         return table
 
     def _put(self, table: GameTable, action: int) -> None:
-        """Plays a legal action."""
         table.moves.append((table.position.player, self._referee.name(table.position, action)))
         table.actions.append(action)
         table.position = self._referee.play(table.position, action)
@@ -190,7 +255,6 @@ class EngineMatch:
         return self._go_on(table)
 
     def _theirs(self, table: GameTable, future: Future[str]) -> PlayedGame | None:
-        """Plays the move of an engine."""
         try:
             move = future.result()
             if move == RESIGN:
@@ -202,7 +266,6 @@ class EngineMatch:
         return self._go_on(table)
 
     def _opinions(self, table: GameTable) -> EngineOpinions:
-        """The final score by the engines."""
         arguments = (table.place, table.number, table.moves)
         a, b = (side.opinion(*arguments) if isinstance(side, EnginePool) else None for side in self._sides)
         return EngineOpinions(a, b)
@@ -216,7 +279,6 @@ class EngineMatch:
         return self._lost(table, ending=fault.ending, fault=fault.kind, reason=fault.words)
 
     def _lost(self, table: GameTable, **about: Any) -> PlayedGame:
-        """A game that the side to move has lost before its end."""
         return self._played(table, result=1.0 if table.side == 1 else -1.0, **about)
 
     def _played(self, table: GameTable, **about: Any) -> PlayedGame:

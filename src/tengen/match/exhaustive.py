@@ -67,7 +67,6 @@ def _look(game: Game, states: Any) -> tuple[Array, Array]:
 
 @partial(jax.jit, static_argnames="game")
 def _play(game: Game, states: Any, actions: Array) -> tuple[Any, Array, Array]:
-    """The positions after these moves, whether the games are over, and their results."""
     states = jax.vmap(game.step)(states, actions)
     return states, jax.vmap(game.is_over)(states), jax.vmap(game.returns)(states)
 

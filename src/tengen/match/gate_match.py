@@ -1,6 +1,11 @@
-"""One match of the gate, played in rounds, and when it is decided.
+"""One match of the gate, played in rounds, and when it is decided: by the share of the points, or by a sequential test.
 
 Where the games cannot be divided evenly among the rounds, a few games fewer than allowed are played.
+
+The sequential probability ratio test compares two hypotheses, "A is `low` Elo stronger" and "A is `high` Elo stronger",
+by the logarithm of how much likelier the second makes the games. It looks at pairs of games with the same opening,
+since the games of a pair depend on each other. The scores of pairs are taken as normally distributed with an unknown
+variance (the generalised test of Van den Bergh, as used for chess programs).
 """
 
 import math
@@ -17,16 +22,43 @@ from tengen.games.players import Player
 from tengen.match.device_match import MatchLimits, MatchStanding, Stop
 from tengen.match.driver import MatchRounds
 from tengen.match.match_games import MatchGames
-from tengen.match.results import MatchResult
-from tengen.match.sprt import Sprt
+from tengen.match.results import MatchResult, expected_share
 
+_PAIR = 0.125  # variance of a pair of independent, even games; one is added, so that equal pairs are not certainty
 _TINY = 1e-9  # rounding must not ask for half a point more than the share
 
 
 @dataclass(frozen=True)
-class GateDecision:
-    """How a match ended."""
+class Sprt:
+    """The test; `error` is how often it may be wrong, on either side."""
 
+    low: float  # Elo: not enough
+    high: float  # Elo: enough
+    error: float
+
+    @property
+    def bound(self) -> float:
+        """Beyond this (below its negative) the test is over: Wald's bound for equal errors."""
+        return math.log((1 - self.error) / self.error)
+
+    def ratio(self, pairs: np.ndarray) -> float:
+        """The log likelihood ratio after pairs with these shares of the points (Float[P], in [0, 1])."""
+        count = len(pairs)
+        if count == 0:
+            return 0.0
+        mean = float(pairs.mean())
+        variance = (float(((pairs - mean) ** 2).sum()) + _PAIR) / count
+        misfit = [variance + (mean - expected_share(elo)) ** 2 for elo in (self.low, self.high)]
+        return count / 2 * math.log(misfit[0] / misfit[1])
+
+    def decided(self, pairs: np.ndarray) -> bool | None:
+        """True if A is stronger, False if not; None if more games are needed."""
+        ratio = self.ratio(pairs)
+        return None if abs(ratio) < self.bound else ratio > 0
+
+
+@dataclass(frozen=True)
+class GateDecision:
     accepted: bool
     why: str
 
@@ -43,7 +75,6 @@ class GateMatch:
 
     @property
     def result(self) -> MatchResult:
-        """The finished games, counted for the candidate."""
         return self.games.result
 
     @property
@@ -77,9 +108,7 @@ class GateMatch:
         about: dict[str, Any] = {
             "opponent": result.b,
             "games": result.games,
-            "wins": result.wins,
-            "draws": result.draws,
-            "losses": result.losses,
+            **result.tally,
             "distinct_games": len({(game.seed, game.actions) for game in played}),
             "forfeits": sum(bool(game.fault) for game in played),
             "most_games": self.games.games,
@@ -140,7 +169,6 @@ def _by_sprt(settings: GateSettings, games: MatchGames) -> GateDecision | None:
 
 
 def sprt(settings: GateSettings) -> Sprt:
-    """The sequential test with these settings."""
     return Sprt(settings.sprt_low, settings.sprt_high, settings.sprt_error)
 
 

@@ -47,7 +47,6 @@ class League:
 
     @property
     def players(self) -> tuple[PlayerSpec, ...]:
-        """All players, networks first."""
         return (*self.networks, *self.anchors)
 
     @property
@@ -60,7 +59,6 @@ class League:
         return self.config.rating.opening_moves if self.config else OPENING_MOVES
 
     def search(self, simulations: int) -> SearchSettings:
-        """How networks search: as in the run, without noise."""
         return strongest(self.config.search if self.config else SearchSettings(algorithm="puct"), simulations)
 
     def game(self) -> Game:
@@ -161,7 +159,6 @@ class LeagueResults:
 
     @property
     def all(self) -> list[MatchResult]:
-        """Every result so far."""
         return [*self._known, *self.mine]
 
     def refresh(self) -> None:
@@ -232,8 +229,6 @@ class Venue:
     def play(
         self, sides: tuple[Side, Side], games: MatchGames, seed: int, stop: Callable[[], bool], show: Show, say: Any
     ) -> None:
-        """Plays the games that are missing."""
-
         def once(text: str) -> None:
             if text not in self._said:
                 self._said.add(text)
@@ -244,8 +239,6 @@ class Venue:
 
 
 class LeagueRating:
-    """The ratings of a league, and how they improve."""
-
     def __init__(self, league: League, results: LeagueResults, zero: str | None = None) -> None:
         self.league, self.results = league, results
         self.notes = list(league.notes)
@@ -257,7 +250,6 @@ class LeagueRating:
 
     @property
     def ratings(self) -> Ratings:
-        """The ratings of all who have played or can."""
         return ratings.fit(self.results.all, self.zero, also=self.able)
 
     def choice(self, games: int) -> PairChoice | None:

@@ -29,8 +29,6 @@ SPREAD = 300.0  # Elo: how far a network that has not played may be from its nei
 
 @dataclass(frozen=True)
 class PairChoice:
-    """A match that should be played."""
-
     a: str
     b: str
     gain: float  # Elo squared: by how much the variances of all ratings together are expected to shrink
@@ -49,8 +47,7 @@ def choose(ratings: Ratings, able: Sequence[str], games: int, run: Sequence[str]
 
     All of them must be in the ratings. `run`: the networks of a run in the order in which they were saved.
     """
-    place = {rating.name: number for number, rating in enumerate(ratings.players)}
-    here = [place[name] for name in dict.fromkeys(able)]
+    here = [ratings.places[name] for name in dict.fromkeys(able)]
     if len(here) < 2:
         return None
     found = gains(beliefs(ratings, run), games)[np.ix_(here, here)]
@@ -74,7 +71,7 @@ def gains(known: Beliefs, games: int) -> np.ndarray:
 
 def beliefs(ratings: Ratings, run: Sequence[str] = ()) -> Beliefs:
     """The assumptions about all players before the next match."""
-    place = {rating.name: number for number, rating in enumerate(ratings.players)}
+    place = ratings.places
     played = {rating.name for rating in ratings.players if rating.games or rating.name == ratings.anchor}
     strength = np.array([rating.elo for rating in ratings.players])
     like, apart = np.arange(len(place)), np.zeros(len(place))

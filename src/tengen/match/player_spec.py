@@ -71,7 +71,6 @@ class PlayerSpec:
 
     @property
     def explanation(self) -> str:
-        """What was added to an engine's command, in words."""
         return f"GNU Go is started with {self.added} too: the rules of the match, by which Tengen counts"
 
     def player(self, game: Game, search: SearchSettings | None = None, dtype: Any = "float32") -> Player:
@@ -86,7 +85,6 @@ class PlayerSpec:
         return dataclasses.replace(made, name=self.name)
 
     def side(self, game: Game, search: SearchSettings, dtype: Any, terms: engine.Terms) -> Player | EnginePool:
-        """The player, or the processes of the engine."""
         if self.kind != "engine":
             return self.player(game, search, dtype)
         return EnginePool(self.text, game, terms)
@@ -150,7 +148,6 @@ def parse_role(text: str, role: str, game: Game) -> PlayerSpec:
 
 
 def pair(a: PlayerSpec, b: PlayerSpec) -> tuple[PlayerSpec, PlayerSpec]:
-    """Both under different names."""
     if a.name == b.name and a.found and b.found and a.found.path.resolve() != b.found.path.resolve():
         a, b = (dataclasses.replace(one, name=str(one.found.path)) for one in (a, b) if one.found)
     return (a, b) if a.name != b.name else (a, dataclasses.replace(b, name=f"{b.name}#2"))
@@ -205,5 +202,4 @@ def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> Game:
 
 
 def _shows(game: Game, known: list[GameIdentity]) -> bool:
-    """Whether networks for all these games can play that one."""
     return not any(GameIdentity.of(game.for_network(one.options)).difference(one) for one in known)

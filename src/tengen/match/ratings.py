@@ -7,6 +7,7 @@ distribution around the anchor, for groups of players whom no chain of games con
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,18 +35,16 @@ class Rating:
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """All players, the strongest first."""
-
     anchor: str
     players: tuple[Rating, ...]
     covariance: np.ndarray  # Float64[N, N]: in Elo squared, in the order of `players`; zeros for the anchor
 
     def __getitem__(self, name: str) -> Rating:
-        return self.players[self._place(name)]
+        return self.players[self.places[name]]
 
     def difference(self, a: str, b: str) -> tuple[float, float]:
         """How much stronger a is than b, and half of the 95 % interval of that."""
-        i, j = self._place(a), self._place(b)
+        i, j = self.places[a], self.places[b]
         variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
         return self.players[i].elo - self.players[j].elo, SURE * float(np.sqrt(max(variance, 0.0)))
 
@@ -56,7 +55,7 @@ class Ratings:
         are well known. In the average, players count by how much is known about them, so that this anchor hardly
         matters. Two players have only one difference, which stays as it is.
         """
-        others = np.arange(len(self.players)) != self._place(self.anchor)
+        others = np.arange(len(self.players)) != self.places[self.anchor]
         if len(others) < 3:
             return self
         known = np.zeros(len(self.players))
@@ -70,11 +69,9 @@ class Ratings:
             self, players=tuple(replace(one, error=float(e)) for one, e in zip(self.players, errors, strict=True))
         )
 
-    def _place(self, name: str) -> int:
-        for place, rating in enumerate(self.players):
-            if rating.name == name:
-                return place
-        raise KeyError(name)
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {rating.name: place for place, rating in enumerate(self.players)}
 
     @property
     def ranked(self) -> list[Rating]:
@@ -83,7 +80,6 @@ class Ratings:
 
     @property
     def unplayed(self) -> list[str]:
-        """The names of the others."""
         return [rating.name for rating in self.players if not rating.games]
 
     def __str__(self) -> str:
@@ -113,7 +109,6 @@ class Ratings:
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
-        """The table as JSON data."""
         return {
             "zero": self.anchor,
             "games": sum(rating.games for rating in self.players) // 2,
@@ -143,8 +138,6 @@ def _range(players: list[Rating]) -> tuple[float, float]:
 
 
 def _bar(rating: Rating, low: float, high: float, room: int) -> str:
-    """`--o--`: the interval and the rating in it."""
-
     def column(elo: float) -> int:
         return round((min(max(elo, low), high) - low) / (high - low) * (room - 1))
 
@@ -193,7 +186,6 @@ def rate(results: list[MatchResult]) -> Ratings | None:
 
 
 def players_in(results: Iterable[MatchResult]) -> list[str]:
-    """The names of all players in the results, each once."""
     return list(dict.fromkeys(name for result in results for name in (result.a, result.b)))
 
 

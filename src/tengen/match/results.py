@@ -26,7 +26,6 @@ FILE = "results.jsonl"
 OF_RUN = Path("ratings", FILE)  # the results of a run, in its directory
 _MOST = 2**53 - 1
 _NAME = "(?s).+"  # any text that is not empty
-_FIELDS = ("a", "b", "wins", "draws", "losses")
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,6 @@ class MatchResult:
 
     @property
     def points(self) -> float:
-        """The points of player A."""
         return self.wins + self.draws / 2
 
     @property
@@ -82,7 +80,6 @@ class MatchResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the share."""
         return wilson(self.share, self.games if self.independent is None else self.independent)
 
     @property
@@ -100,6 +97,10 @@ class MatchResult:
     def counts(self) -> str:
         """`+70 =2 -28`."""
         return f"+{self.wins} ={self.draws} -{self.losses}"
+
+    @property
+    def tally(self) -> dict[str, int]:
+        return {"wins": self.wins, "draws": self.draws, "losses": self.losses}
 
     def figures(self) -> dict[str, float | None]:
         """The Elo difference and its interval as JSON data; None where a bound is infinite."""
@@ -191,12 +192,11 @@ def append(path: Path, *results: MatchResult) -> None:
 
 
 def write(path: Path, *results: MatchResult) -> None:
-    """Replaces the file by one with these results alone."""
     _write(path, _lines(results))
 
 
 def _lines(results: tuple[MatchResult, ...]) -> bytes:
-    lines = ({"schema": 1, **{name: getattr(one, name) for name in _FIELDS}} for one in results)
+    lines = ({"schema": 1, "a": one.a, "b": one.b, **one.tally} for one in results)
     return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 

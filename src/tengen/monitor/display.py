@@ -86,8 +86,6 @@ class Display(abc.ABC):
 
 
 class PlainDisplay(Display):
-    """Lines of text."""
-
     def __init__(self, view: View, file: TextIO | None, beat: float = 1.0) -> None:
         super().__init__(view, beat)
         self._file = file
@@ -160,10 +158,7 @@ class TerminalDisplay(Display):
 
 
 def open_display(view: View, stream: TextIO | None = None, beat: float = 0.25, transient: bool = False) -> Display:
-    """A drawing if the stream (by default standard output) is a terminal that can show one, otherwise plain lines.
-
-    `beat` and `transient` only concern terminals.
-    """
+    """A drawing (with `beat` and `transient`) if the stream is a terminal that can show one, else plain lines."""
     stream = sys.stdout if stream is None else stream
     if stream is not None and stream.isatty():
         console = Console(file=stream)

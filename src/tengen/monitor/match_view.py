@@ -56,5 +56,4 @@ class MatchView(View):
 
 
 def watching(folder: MatchGames) -> Display:
-    """A display of the match, to be used as a context."""
     return open_display(MatchView(folder), transient=True)

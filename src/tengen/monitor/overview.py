@@ -45,8 +45,6 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class NetworkInfo:
-    """One network, and what is known about it."""
-
     name: str
     state: str  # "waiting for the gate", "accepted", "rejected", "extra"; "saved" by the fused loop
     samples: int
@@ -58,8 +56,6 @@ class NetworkInfo:
 
 @dataclass(frozen=True)
 class ShuffleInfo:
-    """The newest shuffle."""
-
     name: str
     rows: int
     validation_rows: int
@@ -139,19 +135,15 @@ def look(base: Path) -> RunOverview:
         {"games": played.games, "rows": played.rows},
         strongest[-1] if strongest else None,
         playable=any(network.state in ("accepted", "saved") for network in networks),
-    )
-    shuffle, disk = attempt(_shuffle, None), attempt(disk_use, DiskUse())
-    return replace(
-        found,
         networks=tuple(networks),
         played=played,
-        shuffle=shuffle,
-        disk=disk,
+        shuffle=attempt(newest_shuffle, None),
+        disk=attempt(disk_use, DiskUse()),
         metrics=metrics.last(base / metrics.NAME),
         evaluation=metrics.last(base / metrics.NAME, "evaluation"),
         changes=tuple(attempt(changes.over_time, [])),
-        problems=tuple(dict.fromkeys((*problems, *played.unreadable))),
     )
+    return replace(found, problems=tuple(dict.fromkeys((*problems, *played.unreadable))))
 
 
 def summarise(
@@ -161,8 +153,9 @@ def summarise(
     rated: tuple[str, RatedNetwork] | None = None,
     playable: bool = False,
     now: datetime | None = None,
+    **more: Any,
 ) -> RunOverview:
-    """The overview without networks and data; `on_disk` counts rows and games, `rated` is the newest rated network."""
+    """The overview with `more` fields; `on_disk` counts rows and games, `rated` is the newest rated network."""
     now = now or datetime.now(UTC)
     path = base / metrics.NAME
     line, progress = metrics.last(path), metrics.last(path, "progress") or {}
@@ -210,9 +203,10 @@ def summarise(
         silent=None if alive else silent,
         reached=reached,
         diverged=message,
-        losses=_losses(progress),
+        losses=totals.losses(progress),
         next_rating=_next_rating(goal, minutes, metrics.last(path, "rating"), elapsed) if rates else None,
         commands=_commands(base, driver, state, longer, playable, supervised),
+        **more,
     )
 
 
@@ -224,16 +218,12 @@ def values(found: RunOverview) -> dict[str, Any]:
             "schema": SCHEMA,
             "run": str(found.base),
             "overview": {
-                "state": found.state,
-                "running": found.running,
+                **{name: getattr(found, name) for name in ("state", "running", "silent", "reached", "diverged")},
                 "mode": None if found.driver is None else found.driver.kind,
                 "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
-                "silent": found.silent,
                 "elapsed": status.counts.seconds,
                 "steps": status.steps,
                 "goal": None if outlook is None else asdict(outlook),
-                "reached": found.reached,
-                "diverged": found.diverged,
                 "losses": dict(found.losses),
                 "rating": None if status.rating is None else {**asdict(status.rating), "network": status.network},
                 "next_rating": found.next_rating,
@@ -241,9 +231,7 @@ def values(found: RunOverview) -> dict[str, Any]:
             },
             "parts": [part.values() for part in status.parts],
             "networks": [asdict(network) for network in found.networks],
-            "rows": found.played.rows,
-            "games": found.played.games,
-            "chunks": found.played.chunks,
+            **{name: getattr(found.played, name) for name in ("rows", "games", "chunks")},
             "corrupt": [str(path) for path in found.played.corrupt],
             "shuffle": None if found.shuffle is None else asdict(found.shuffle),
             "disk": {"used": found.disk.used, "free": found.disk.free, "folders": found.disk.folders},
@@ -286,12 +274,11 @@ def _network(state: str, entry: networks.NetworkEntry, rated: dict[str, Rating])
         samples=entry.samples,
         rows=entry.rows,
         verdict={key: value for key, value in verdict.items() if key != "schema"},
-        elo=None if rating is None else rating.elo,
-        error=None if rating is None else rating.error,
+        **({} if rating is None else {"elo": rating.elo, "error": rating.error}),
     )
 
 
-def _shuffle(base: Path) -> ShuffleInfo | None:
+def newest_shuffle(base: Path) -> ShuffleInfo | None:
     found = shuffled.newest(base)
     if found is None:
         return None
@@ -300,7 +287,6 @@ def _shuffle(base: Path) -> ShuffleInfo | None:
 
 
 def disk_use(base: Path) -> DiskUse:
-    """The disk space of a run, by folder."""
     folders = {"": 0}
     for path in inside(base):
         with contextlib.suppress(OSError):
@@ -315,15 +301,10 @@ def disk_use(base: Path) -> DiskUse:
 
 def _sizes(folder: Path) -> Iterator[int]:
     """The sizes of all files below; files that vanish meanwhile are left out."""
-    stack = [str(folder)]
-    while stack:
-        with contextlib.suppress(OSError), os.scandir(stack.pop()) as found:
-            for entry in found:
-                with contextlib.suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False):
-                        stack.append(entry.path)
-                    else:
-                        yield entry.stat(follow_symlinks=False).st_size
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                yield os.lstat(os.path.join(place, name)).st_size
 
 
 def goal_options(limits: Mapping[str, float | int]) -> list[str]:
@@ -336,13 +317,6 @@ def _trained(base: Path) -> dict[str, Any] | None:
     """The newest line in the metrics of the run's trainers."""
     lines = (metrics.last(path) for path in base.glob(f"train/*/{metrics.NAME}"))
     return max(filter(None, lines), key=lambda line: str(line["time"]), default=None)
-
-
-def _losses(line: Mapping[str, Any]) -> dict[str, float]:
-    """The losses in a line of progress or of an epoch."""
-    parts = line.get("losses")
-    found = {"loss": line.get("loss"), **(parts if isinstance(parts, dict) else {})}
-    return {name: float(loss) for name, loss in found.items() if isinstance(loss, int | float)}
 
 
 def _commands(

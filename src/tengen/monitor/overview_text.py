@@ -75,7 +75,6 @@ def _next(found: RunOverview) -> list[str]:
 
 
 def part_words(part: PartStatus) -> str:
-    """What one part does, or waits for."""
     if not part.alive:
         return printable(f"was killed (process {part.process} on {part.machine}), while: {part.words}")
     what = f"waiting for {clock(part.seconds)}: " if part.waiting else ""

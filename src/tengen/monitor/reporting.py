@@ -53,11 +53,9 @@ class RunReporter:
             self._notice.show(Progress(self._status.doing, figures=figures))
 
     def goal(self, goal: GoalSection) -> None:
-        """Show this goal from now on."""
         self._status = replace(self._status, goal=goal)
 
     def rated(self, rating: RatedNetwork | None) -> None:
-        """Show this rating from now on."""
         self._status = replace(self._status, rating=rating)
 
     def look(self, board: Callable[[], str]) -> None:
@@ -67,7 +65,6 @@ class RunReporter:
             self._status = replace(self._status, board=board())
 
     def write(self, kind: str, values: Mapping[str, Any]) -> None:
-        """Write a line of metrics."""
         self._metrics.write(kind, values)
         if self._tensorboard is not None:
             self._tensorboard.write(kind, values)

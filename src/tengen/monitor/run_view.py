@@ -173,7 +173,6 @@ def _figures(status: RunStatus) -> list[RenderableType]:
 
 
 def _part_table(parts: Iterable[PartStatus]) -> Table:
-    """What each part does, for how long, and how much of it is done."""
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")

@@ -17,8 +17,6 @@ _LAYERS = re.compile(r"mlp(\d+)x(\d+)(.*)")
 
 @dataclass(frozen=True)
 class StrengthGain:
-    """How much stronger a network is than an earlier one."""
-
     since: float  # seconds of the run
     network: str
     elo: float
@@ -53,18 +51,12 @@ class RatedStrength:
         own = {name for _, name in self.networks}
         return [one.name for one in self.ratings.players if one.name not in own and self.score(one.name) is not None]
 
-    def gain(self) -> "StrengthGain | None":
+    def gain(self) -> StrengthGain | None:
         """The gain since about half the time; None if that is not known."""
         earlier = [one for one in self.networks[:-1] if one[0] <= self.networks[-1][0] / 2]
         if not earlier:
             return None
         return StrengthGain(*earlier[-1], *self.ratings.difference(self.newest, earlier[-1][1]))
-
-    @property
-    def wins_everything(self) -> bool:
-        """Whether all references are too weak to measure against."""
-        scores = [score for name in self.references if (score := self.score(name))]
-        return bool(scores) and all(score.points >= _WINS * score.games for score in scores)
 
 
 def in_words(rated: RatedStrength, elapsed: float) -> str:
@@ -108,13 +100,15 @@ def hints(rated: RatedStrength | None, more_search: str, larger: str, references
     if flat:
         found = [*found[1:], found[0]]
     missed = [name for name in references if rated.score(name) is None]
+    scores = [score for name in rated.references if (score := rated.score(name))]
     if missed:
         found.append(
             f"to see how strong it is, give it more time: there was none for matches against {', '.join(missed)}"
         )
-    elif rated.wins_everything:
-        stronger = _stronger(references)
-        found.append(f"to see how strong it is, add a stronger opponent: --set 'rating.references={stronger}'")
+    elif scores and all(score.points >= _WINS * score.games for score in scores):
+        counts = [int(name.removeprefix("mcts:")) for name in references if name.startswith("mcts:")]
+        listed = ", ".join((*references, f"mcts:{min(4 * max(counts, default=25), 9999)}"))
+        found.append(f"to see how strong it is, add a stronger opponent: --set 'rating.references=[{listed}]'")
     return found
 
 
@@ -138,9 +132,3 @@ def _above(ratings: Ratings, name: str, other: str, kind: str, called: str = "")
     gap, error = ratings.difference(name, other)
     where = "above" if gap >= 0 else "below"
     return f"{abs(gap):.0f} +-{error:.0f} Elo {where} {called or f'{other} {kind}'.strip()}"
-
-
-def _stronger(references: Sequence[str]) -> str:
-    """The references, and a search four times as large as the largest of them."""
-    counts = [int(name.removeprefix("mcts:")) for name in references if name.startswith("mcts:")]
-    return f"[{', '.join((*references, f'mcts:{min(4 * max(counts, default=25), 9999)}'))}]"

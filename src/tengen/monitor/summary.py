@@ -21,8 +21,6 @@ _NEEDED = "⣿┤└─"  # characters of a chart
 
 @dataclass(frozen=True)
 class RatingPoint:
-    """A rating and when it was measured."""
-
     elapsed: float  # seconds of the run
     elo: float
     error: float = 0.0  # half of the 95 % interval
@@ -30,8 +28,6 @@ class RatingPoint:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A run that has ended."""
-
     name: str
     counts: RunCounts
     steps: int
@@ -48,20 +44,14 @@ class RunSummary:
 def render(summary: RunSummary, encoding: str | None = "utf-8") -> str:
     """The text, without a newline at its end; in ASCII if the encoding lacks the characters of charts."""
     parts = [_headline(summary), _table(summary.table) or "no match was played, so there is no rating"]
-    plain = not can_show(encoding)
+    try:
+        plain = not _NEEDED.encode(encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        plain = True
     if lines := chart(summary.curve, summary.counts.seconds, plain=plain, changes=summary.changes):
         parts.append("\n".join(("rating over time (Elo)", *lines)))
     parts += [summary.verdict, _where(summary)]
     return "\n\n".join(filter(None, parts))
-
-
-def can_show(encoding: str | None) -> bool:
-    """Whether an encoding has the characters of charts."""
-    try:
-        _NEEDED.encode(encoding or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True
 
 
 def numbered(changes: Sequence[tuple[float, SettingChange]]) -> dict[str, tuple[float, str]]:

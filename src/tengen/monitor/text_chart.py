@@ -52,7 +52,6 @@ def framed(body: list[str], labels: Mapping[int, str], footer: str, *, plain: bo
 
 
 def lines_between(corners: Sequence[Point]) -> Dots:
-    """The dots of straight lines from corner to corner."""
     dots = set()
     for (x0, y0), (x1, y1) in itertools.pairwise(corners):
         steps = max(1, math.ceil(2 * max(abs(x1 - x0), abs(y1 - y0))))

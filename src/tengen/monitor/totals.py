@@ -1,8 +1,10 @@
 """What a run has produced so far, counted in its folders. Changes nothing; only `curve` needs JAX."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta, peek_meta
 from tengen.data.store.store import Store
@@ -12,6 +14,7 @@ from tengen.match.ratings import Ratings, rate
 from tengen.monitor.summary import RatingPoint
 from tengen.run import networks
 from tengen.run.chunk_counts import ChunkCounts
+from tengen.run.metrics import is_number
 
 SELFPLAY = "selfplay"
 
@@ -93,3 +96,29 @@ def curve(base: Path, ratings: Ratings | None) -> tuple[RatingPoint, ...]:
             if isinstance(seconds, int | float) and 0 <= seconds < math.inf:
                 found.append(RatingPoint(float(seconds), known[entry.name].elo, known[entry.name].error))
     return tuple(found)
+
+
+def part_figures(line: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """{part: figures} of a line of the metrics of a run in parts."""
+    return {name: mapping(part, "figures") for name, part in mapping(line, "parts").items()}
+
+
+def learner_figures(line: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of the (main) trainer of a run in parts; empty for other runs."""
+    trainers = {name: figures for name, figures in part_figures(line).items() if name.startswith("train")}
+    main = (figures for name, figures in trainers.items() if name.startswith("train main") and figures)
+    return next(main, next(iter(trainers.values()), {}))
+
+
+def losses(line: Mapping[str, Any]) -> dict[str, float]:
+    """The loss and its parts by name, in a line of progress or of an epoch: of the run itself, or of its trainer."""
+    learner = learner_figures(line)
+    parts = {**mapping(learner, "losses"), **mapping(line, "losses")}
+    known = (line.get("loss"), parts.pop("loss", None), learner.get("loss"))
+    found = {"loss": next((loss for loss in known if loss is not None), None), **parts}
+    return {name: loss for name, loss in found.items() if is_number(loss)}
+
+
+def mapping(data: Any, name: str) -> dict[str, Any]:
+    found = data.get(name) if isinstance(data, Mapping) else None
+    return dict(found) if isinstance(found, Mapping) else {}

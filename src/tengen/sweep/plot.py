@@ -3,8 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 
-from tengen.analysis.chart import Chart, wider
-from tengen.analysis.drawing import Drawing
+from tengen.analysis.drawing import Chart, Drawing, wider
 from tengen.sweep.report import ReportRow, SweepReport, placed, short_names, value_words
 
 _WIDTH, _HEIGHT = 360, 280  # of a panel

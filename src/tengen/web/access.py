@@ -56,7 +56,6 @@ class Access:
         return None
 
     def headers(self) -> dict[str, str]:
-        """Of every answer."""
         found = {**HEADERS, "Content-Security-Policy": page.policy(True)}
         # Browsers complain about this one in pages of other machines without encryption.
         return {**found, "Cross-Origin-Opener-Policy": "same-origin"} if self.is_local else found

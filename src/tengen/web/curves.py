@@ -1,19 +1,90 @@
-"""The charts of a run: columns of numbers, made of the lines of its metrics."""
+"""The charts of a run: columns of numbers, made of the lines of its metrics, which are thinned out as they are read."""
 
+import contextlib
+import io
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from tengen import schema
+from tengen import files, schema
+from tengen.monitor import totals
+from tengen.monitor.totals import mapping
+from tengen.run import metrics
 from tengen.run.status import SPEEDS
 
+_PROGRESS = b'"kind": "progress"'
+_HEAD = 160  # bytes of a line that hold its kind
+_RARE = 50_000  # lines of other kinds that are kept
+_BUFFER = 1 << 16  # bytes that are read at once; larger buffers are memory maps, which are slower on some machines
+_NEWLINE = ord("\n")
 AXES = ("elapsed", "games", "rows", "samples", "steps")
 """Columns that a chart may have as its x."""
 _TALLIES = ("games", "first", "draws", "second", "moves")
 _RECENT = 3  # the calibration of the newest games is that of the last third of the run
 # Figures that other charts have, or that none needs.
 _SHOWN = ("learning_rate", "loss", "skipped", "bucket", "games", "rows", "samples", "steps")
+
+
+class MetricsHistory:
+    """One file of metrics. `look` reads what was added since the last call."""
+
+    def __init__(self, path: Path, most: int = 800) -> None:
+        """About `most` lines of the kind `progress` are kept, evenly spread, and twice as many at most."""
+        self._path, self._most = path, most
+        self._clear(b"")
+
+    def _clear(self, head: bytes) -> None:
+        self._head, self._read = head, 0
+        self._kept: list[bytes | dict[str, Any]] = []
+        self._newest: bytes | None = None
+        self._stride = 1
+        self.lines = 0  # of progress, in the whole file
+        self.others: list[dict[str, Any]] = []
+        """Lines of all other kinds, in the order of the file."""
+
+    @property
+    def progress(self) -> list[dict[str, Any]]:
+        """Lines of the kind `progress`, evenly spread over the file, and its last one."""
+        newest = None if self._newest is None else metrics.parse_line(self._newest)
+        kept = [line for line in self._kept if isinstance(line, dict)]
+        return [*kept, newest] if newest and (not kept or kept[-1] != newest) else kept
+
+    def look(self) -> bool:
+        """Read what is new; whether there was anything. A file that was replaced or cut is read again."""
+        before = (self._head, self._read)
+        with contextlib.suppress(OSError), io.BufferedReader(files.open_regular(self._path), _BUFFER) as file:
+            head = file.read(min(self._read, _HEAD) or _HEAD)
+            if head != self._head or os.fstat(file.fileno()).st_size < self._read:
+                self._clear(head)
+            file.seek(self._read)
+            self._scan(file)
+        lines = (metrics.parse_line(line) if isinstance(line, bytes) else line for line in self._kept)
+        self._kept = [line for line in lines if line is not None]
+        self._head = self._head[: self._read]
+        return (self._head, self._read) != before
+
+    def _scan(self, file: Iterable[bytes]) -> None:
+        """Read to the end. There may be a million lines, so attributes are local variables here."""
+        read, lines, stride, kept = self._read, self.lines, self._stride, self._kept
+        newest, most = self._newest, 2 * self._most
+        for raw in file:
+            if raw[-1] != _NEWLINE:  # still being written
+                break
+            read += len(raw)
+            if raw.find(_PROGRESS, 0, _HEAD) >= 0:
+                newest = raw
+                if lines % stride == 0:  # every n-th line is kept; n doubles when there are too many
+                    kept.append(raw)
+                    if len(kept) >= most:
+                        del kept[1::2]
+                        stride *= 2
+                lines += 1
+            elif len(self.others) < _RARE and (line := metrics.parse_line(raw)) is not None:
+                self.others.append(line)
+        self._read, self.lines, self._stride, self._newest = read, lines, stride, newest
 
 
 @dataclass(frozen=True)
@@ -50,12 +121,8 @@ def brief(value: Any) -> Any:
 
 def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     """All figures of a line by name. A run in parts has those of the learner and of self-play in `parts`."""
-    parts = {name: _mapping(part, "figures") for name, part in _mapping(line, "parts").items()}
-    learner = next((figures for name, figures in parts.items() if name.startswith("train main")), {})
-    learner = learner or next((figures for name, figures in parts.items() if name.startswith("train")), {})
-    figures = {**_mapping(learner, "figures"), **_mapping(line, "figures")}
-    losses = {**_mapping(learner, "losses"), **_mapping(line, "losses")}
-    loss = losses.pop("loss", None) if line.get("loss") is None else line.get("loss")
+    parts, learner, losses = totals.part_figures(line), totals.learner_figures(line), totals.losses(line)
+    figures = {**mapping(learner, "figures"), **mapping(line, "figures")}
     found: dict[str, Any] = {name: line.get(name) for name in (*AXES, "window", "learning_rate")}
     found |= {name: learner.get(name) for name in ("samples", "learning_rate") if found[name] is None}
     found["window"] = found["window"] or None
@@ -67,7 +134,7 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     speed = _number(found["steps_per_second"])
     if found["samples_per_second"] is None and steps and samples and speed is not None:
         found["samples_per_second"] = speed * samples / steps
-    found["loss"] = loss
+    found["loss"] = losses.pop("loss", None)
     found |= {f"loss/{name}": value for name, value in losses.items()}
     found |= {
         f"figure/{name}": value
@@ -81,7 +148,6 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _means(tally: Mapping[str, Any]) -> dict[str, float]:
-    """Means over the games between two lines."""
     games = tally.get("games", 0)
     if not games:
         return {}
@@ -95,8 +161,8 @@ def differences(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for line in lines:
         sources: dict[str, Any] = {"": line.get("played")}
-        parts = _mapping(line, "parts")
-        sources |= {name: _mapping(part, "figures").get("played") for name, part in parts.items()}
+        parts = mapping(line, "parts")
+        sources |= {name: mapping(part, "figures").get("played") for name, part in parts.items()}
         new: dict[str, Any] = {}
         for source, tally in sources.items():
             if not _is_tally(tally):
@@ -139,13 +205,12 @@ def epoch_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
             continue
         row = {name: _number(line.get(name)) for name in AXES}
         for place in ("losses", "validation", "test"):
-            row |= {f"{place}/{name}": _number(value) for name, value in _mapping(line, place).items()}
+            row |= {f"{place}/{name}": _number(value) for name, value in mapping(line, place).items()}
         rows.append(row)
     return columns(rows)
 
 
 def evaluation_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Columns of the evaluations of a training of roles."""
     rows = []
     for line in lines:
         if line.get("kind") == "evaluation":
@@ -217,11 +282,6 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
 def _labels(names: Iterable[str], prefix: str) -> dict[str, str]:
     """Columns that begin with a prefix, each with its name as words."""
     return {name: name.removeprefix(prefix).replace("_", " ") for name in names if name.startswith(prefix)}
-
-
-def _mapping(data: Any, name: str) -> dict[str, Any]:
-    found = data.get(name) if isinstance(data, Mapping) else None
-    return dict(found) if isinstance(found, Mapping) else {}
 
 
 def _number(value: Any) -> float | None:

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 from tengen import schema
 from tengen.config import reader, source
 from tengen.config.problems import ConfigError
-from tengen.data.shuffle import folders as shuffled
 from tengen.errors import TengenError
 from tengen.games import Game, game_class, ships
 from tengen.match import results
@@ -20,8 +20,8 @@ from tengen.redact import hide
 from tengen.run import changes, chunk_counts, metrics, networks, part_status
 from tengen.run.status import RatedNetwork
 from tengen.web import curves, games, ladder
+from tengen.web.curves import MetricsHistory
 from tengen.web.folders import inside
-from tengen.web.history import MetricsHistory
 
 SCHEMA = 1
 _NETWORKS = 300  # that the page lists
@@ -64,7 +64,10 @@ class RunReader:
         settings = self._settings()
         line = metrics.last(self.base / metrics.NAME, "progress") or {}
         outlook, goal = found.status.outlook(), None
-        if outlook is not None and not self._is_daemon(found):  # which has no goal
+        is_daemon = found.driver is not None and found.driver.kind == "daemon"
+        if found.driver is None:  # a daemon writes no metrics but those of its trainer
+            is_daemon = not (self.base / metrics.NAME).exists() and bool(_trainer_files(self.base))
+        if outlook is not None and not is_daemon:  # which has no goal
             goal = {"words": outlook.goal, "share": outlook.share, "left": outlook.left}
         return {
             "id": self.id,
@@ -83,12 +86,6 @@ class RunReader:
             "since": None if found.since is None else found.since.astimezone(UTC).isoformat(timespec="seconds"),
             "stage": found.driver.doing if found.driver else "",
         }
-
-    def _is_daemon(self, found: overview.RunOverview) -> bool:
-        """Whether a daemon trains here, or did: it writes no metrics but those of its trainer."""
-        if found.driver is not None:
-            return found.driver.kind == "daemon"
-        return not (self.base / metrics.NAME).exists() and bool(_trainer_files(self.base))
 
     def _loss(self, line: Mapping[str, Any]) -> float | None:
         """The newest loss: of the run's last line, or else of its trainers, whose parts may have ended before."""
@@ -151,7 +148,9 @@ class RunReader:
         played = self._played(problems)
         found = self._overview(played, _newest_rated(own, there))
         settings = self._settings()
-        players = _players(str(settings.get("game.name", "")))
+        game = str(settings.get("game.name", ""))
+        # Looking at a run imports no code of users, so the players of their games have the usual names.
+        players = (game_class(game) if ships(game) else Game).players
         return self._summary(found) | {
             "schema": SCHEMA,
             "base": str(self.base),
@@ -166,11 +165,11 @@ class RunReader:
             "calibration": curves.calibration(played_since),
             "marks": self._marks(progress, others, tables.get("progress", {})),
             "ladders": ladders,
-            "matches": [one for one in map(ladder.match_summary, inside(self.base / "matches")) if one],
+            "matches": ladder.match_summaries(inside(self.base / "matches")),
             "networks": there[:_NETWORKS],
             "more_networks": max(len(there) - _NETWORKS, 0),
             "games_of": games.networks_with_games(self.base),
-            "data": self._data(played, problems) | _of_others(found, progress),
+            "data": self._data(played) | _of_others(found, progress),
             "parts": [{**part.values(), "restarts": part.restarts} for part in found.status.parts],
             "commands": dict(found.commands),
             "reached": found.reached,
@@ -220,7 +219,6 @@ class RunReader:
         return found
 
     def _listed(self, folder: str) -> list[str]:
-        """The names of the networks in a folder, in the order of training."""
         return self._once(folder, self.base / folder, lambda: _listed(self.base / folder))
 
     def _verdict(self, folder: str, name: str) -> dict[str, Any]:
@@ -261,25 +259,12 @@ class RunReader:
                     found.append({"elapsed": elapsed_at(name), "kind": state, "text": f"{state}: {name}"})
         return sorted((mark for mark in found if mark["elapsed"] is not None), key=lambda mark: mark["elapsed"])
 
-    def _data(self, played: PlayedTotals, problems: list[str]) -> dict[str, Any]:
-        """The data of the run: rows, chunks and the newest shuffle."""
-        found: dict[str, Any] = {
-            "rows": played.rows,
-            "games": played.games,
-            "chunks": played.chunks,
-            "corrupt": len(played.corrupt),
-        }
+    def _data(self, played: PlayedTotals) -> dict[str, Any]:
+        found: dict[str, Any] = {name: getattr(played, name) for name in ("rows", "games", "chunks")}
+        found["corrupt"] = len(played.corrupt)
         with contextlib.suppress(TengenError, OSError, ValueError, TypeError):
-            newest = shuffled.newest(self.base)
-            if newest is not None:
-                train = sum(int(file.rows) for file in newest.train)
-                held = sum(int(file.rows) for file in newest.validation)
-                found["shuffle"] = {
-                    "name": newest.name,
-                    "rows": train,
-                    "validation": held,
-                    "window": [int(newest.window[0]), int(newest.window[1])],
-                }
+            if (newest := overview.newest_shuffle(self.base)) is not None:
+                found["shuffle"] = asdict(newest)
         return found
 
     def _trainer_histories(self) -> list[MetricsHistory]:
@@ -301,7 +286,6 @@ class RunReader:
 
 
 def page(runs: list[dict[str, Any]], matches: list[dict[str, Any]], *, live: bool) -> dict[str, Any]:
-    """What the page begins with."""
     return {
         "schema": SCHEMA,
         "live": live,
@@ -331,12 +315,6 @@ def _newest_rated(own: Mapping[str, Any] | None, there: list[dict[str, Any]]) ->
     if own is None or not rated:
         return None
     return rated[0]["name"], RatedNetwork(rated[0]["elo"], rated[0]["error"] or 0.0, own["anchor"])
-
-
-def _players(game: str) -> tuple[str, str]:
-    """What the rules call the players. Looking at a run imports no code of users, so their games have usual names."""
-    first, second = (game_class(game) if ships(game) else Game).players
-    return first, second
 
 
 def _trainer_files(base: Path) -> list[Path]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.analysis.board import EMPTY, board_of, has_board, place_of, player_name
+from tengen.analysis.board_picture import EMPTY, board_of, has_board, place_of, player_name
 from tengen.data.records import moves
 from tengen.data.records.records import Record, RecordError
 from tengen.games.chess import Chess
@@ -40,7 +40,6 @@ def draw_position(game: Game, state: Any) -> dict[str, Any]:
 
 
 def fen_of(text: str) -> str | None:
-    """The chess position in the text of a board, if it has one."""
     return next((line.removeprefix("fen:").strip() for line in text.splitlines() if line.startswith("fen:")), None)
 
 
@@ -104,7 +103,6 @@ def from_states(record: Record, game: Game, states: Sequence[Any]) -> dict[str, 
 
 
 def heading(record: Record, game: Game) -> dict[str, Any]:
-    """A game without its moves."""
     return {
         "game": record.game,
         "id": record.id,

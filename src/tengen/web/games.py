@@ -6,7 +6,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tengen.data.records.records import ENDINGS
+from tengen.data.records.records import (
+    ENDINGS,
+    Record,
+    file_name,
+    load_comments,
+    load_records,
+    load_variations,
+    write_records,
+)
 from tengen.errors import TengenError
 from tengen.run import networks
 from tengen.web.folders import inside
@@ -29,7 +37,7 @@ def networks_with_games(base: Path) -> list[str]:
     return sorted(found, key=lambda name: (networks.parse(name) or (-1, ""))[0], reverse=True)[:_MOST_NETWORKS]
 
 
-def listed(base: Path, network: str, most: int = _LISTED) -> list[dict[str, Any]]:
+def listed(base: Path, network: str) -> list[dict[str, Any]]:
     """The newest games of a network, without their moves. `key` is what `shown` takes. Needs JAX."""
     from tengen.data.records import moves
     from tengen.web import frames
@@ -39,14 +47,13 @@ def listed(base: Path, network: str, most: int = _LISTED) -> list[dict[str, Any]
         for number, record in enumerate(_records(str(path), path.stat().st_mtime_ns)):
             with contextlib.suppress(TengenError):
                 found.append({"key": f"{path.name}:{number}", **frames.heading(record, moves.game_of(record))})
-        if len(found) >= most:
+        if len(found) >= _LISTED:
             break
-    return found[:most]
+    return found[:_LISTED]
 
 
 def shown(base: Path, network: str, key: str) -> dict[str, Any]:
     """One game with all positions. Needs JAX. TengenError says what is wrong with it."""
-    from tengen.data.records.records import load_comments, load_variations
     from tengen.web import frames
 
     record = find_record(base, network, key)
@@ -56,23 +63,13 @@ def shown(base: Path, network: str, key: str) -> dict[str, Any]:
     for ply, words in load_comments(path, int(number), own=True).items():
         if ply < len(played["moves"]):
             played["moves"][ply]["comment"] = words[:_LONGEST]
-    return played | {"key": key, "text": text_of(base, network, key)}
-
-
-def text_of(base: Path, network: str, key: str) -> dict[str, str]:
-    """The file of one game to keep: its name and its content."""
-    record = find_record(base, network, key)
     stem = f"{network}-{record.id or key}".replace(":", "-")
-    return exported(record, stem)
+    return played | {"key": key, "text": exported(record, stem)}
 
 
-def exported(record: Any, stem: str) -> dict[str, str]:
+def exported(record: Record, stem: str) -> dict[str, str]:
     """A record as a file of its usual format: SGF for Go, PGN for chess, and our own text for other games."""
-    from tengen.data.records import pgn, sgf, text
-
-    writers = {"sgf": sgf.write, "pgn": pgn.write, "txt": text.write}
-    ending = ENDINGS.get(record.game, "txt")
-    return {"name": f"{stem}.{ending}", "content": writers[ending]([record])}
+    return {"name": file_name(stem, record.game), "content": write_records([record], ENDINGS.get(record.game, "txt"))}
 
 
 def selection(base: Path, most: int) -> list[dict[str, Any]]:
@@ -93,7 +90,7 @@ def selection(base: Path, most: int) -> list[dict[str, Any]]:
     return found[:most]
 
 
-def find_record(base: Path, network: str, key: str) -> Any:
+def find_record(base: Path, network: str, key: str) -> Record:
     """The record of one game. NoSuchGame if it is not there."""
     name, _, number = key.rpartition(":")
     path = next((path for path in _newest(_folder(base, network)) if path.name == name), None)
@@ -119,10 +116,8 @@ def _newest(folder: Path) -> Iterator[Path]:
 
 
 @lru_cache(maxsize=16)
-def _records(path: str, stamp: int) -> tuple[Any, ...]:
+def _records(path: str, stamp: int) -> tuple[Record, ...]:
     """The games of a file in the state that it has at `stamp`. A file that cannot be read has none."""
-    from tengen.data.records.records import load_records
-
     try:
         if Path(path).stat().st_size > _LARGEST:
             return ()

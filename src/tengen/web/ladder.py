@@ -12,7 +12,7 @@ import numpy as np
 from tengen import files
 from tengen.errors import TengenError
 from tengen.match import ratings, results
-from tengen.match.folder import SUMMARY
+from tengen.match.match_games import SUMMARY
 from tengen.match.results import MatchResult
 from tengen.run import networks
 from tengen.web.curves import AXES, brief
@@ -187,8 +187,12 @@ class Interpolation:
         return round(float(np.interp(x, self._known[:, 0], self._known[:, 1])), 3)
 
 
-def match_summary(folder: Path) -> dict[str, Any] | None:
-    """The result of the match in a folder of `tengen match`; None if there is none that can be read."""
+def match_summaries(folders: Iterable[Path]) -> list[dict[str, Any]]:
+    """The results of the matches in these folders of `tengen match`, as far as they can be read."""
+    return [found for folder in folders if (found := _match_summary(folder)) is not None]
+
+
+def _match_summary(folder: Path) -> dict[str, Any] | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError, TengenError):
         data = json.loads(files.read_bytes(folder / SUMMARY, _LARGEST))
         counts = {name: int(data[name]) for name in ("wins", "draws", "losses")}
@@ -207,6 +211,5 @@ def _kind(name: str) -> str:
 
 
 def finite(value: Any) -> float | None:
-    """The value if it is a finite number."""
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if number else None

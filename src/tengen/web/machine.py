@@ -15,8 +15,6 @@ _QUERY = ["--query-gpu=name,utilization.gpu,memory.used,memory.total", "--format
 
 
 class MachineLoad:
-    """Measures at most every few seconds."""
-
     def __init__(self) -> None:
         self._cpu = _cpu_times()
         self._at = -_LEAST
@@ -50,7 +48,6 @@ def _cpu_times() -> tuple[int, int] | None:
 
 
 def _memory() -> tuple[int, int] | None:
-    """Used and all bytes."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         lines = (line.split() for line in files.read_text("/proc/meminfo").splitlines())
         found = {words[0]: 1024 * int(words[1]) for words in lines if len(words) > 1}

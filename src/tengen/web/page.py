@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 from functools import lru_cache
+from html import escape
 from importlib import resources
 from typing import Any
 
@@ -51,14 +52,8 @@ def policy(live: bool) -> str:
 def html(content: dict[str, Any], title: str = "Tengen") -> str:
     """The document with its data. Text in the data cannot end the element that holds it."""
     data = json.dumps(content, allow_nan=False, separators=(",", ":"))
-    for sign, code in (
-        ("<", "\\u003c"),
-        (">", "\\u003e"),
-        ("&", "\\u0026"),
-        ("\u2028", "\\u2028"),
-        ("\u2029", "\\u2029"),
-    ):
-        data = data.replace(sign, code)
+    for sign in "<>&\u2028\u2029":
+        data = data.replace(sign, f"\\u{ord(sign):04x}")
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -67,7 +62,7 @@ def html(content: dict[str, Any], title: str = "Tengen") -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <link rel="icon" href="data:,">
-<title>{_escaped(title)}</title>
+<title>{escape(title)}</title>
 <style>{style()}</style>
 </head>
 <body>
@@ -90,7 +85,3 @@ def _digest(text: str) -> str:
 
 def _static(name: str) -> str:
     return (resources.files("tengen.web") / "static" / name).read_text("utf-8")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

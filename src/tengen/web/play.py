@@ -1,6 +1,5 @@
 """Games against networks and analyses of positions in the browser. Needs JAX."""
 
-import contextlib
 import re
 import secrets
 import tempfile
@@ -14,12 +13,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen import files
 from tengen.analysis import analysis, query
 from tengen.config.settings.engine import EngineSettings
+from tengen.data.records import moves
 from tengen.data.records.records import Record, RecordError, load_variations
-from tengen.engine.engine import Engine
-from tengen.engine.search_report import NetworkView, SearchReport
+from tengen.engine.engine import Engine, NetworkView, SearchReport
 from tengen.errors import OptionError, TengenError
 from tengen.games.chess import Chess
 from tengen.games.core import Game
@@ -41,18 +39,96 @@ _LONGEST = 200_000  # characters of a pasted game
 class PlaySession:
     """One game in one browser. `seat` is the user's player; None: the user moves for both."""
 
-    id: str
-    run: str
     engine: Engine
     seat: int | None
     visits: int
-    start: Any
-    values: list[float | None] = field(default_factory=list)
+    values: list[float | None]
+    closing: threading.Event  # that of the room
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     stop: threading.Event = field(default_factory=threading.Event)
     remarks: tuple[str, ...] = ()
     variations: list[dict[str, Any]] = field(default_factory=list)  # of the pasted game
     players: tuple[str, str] = ("", "")
     comments: dict[int, str] = field(default_factory=dict)  # on the moves of the pasted game, counted from 0
+
+    def move(self, action: int) -> dict[str, Any]:
+        """The user's move, and the engine's answer to it. IllegalMove if the rules forbid it."""
+        self.engine.play(action)
+        self.values.append(None)
+        return self.go_on()
+
+    def answer(self) -> dict[str, Any]:
+        """Let the engine move for whoever is to move."""
+        report = self.engine.think(self.visits, stop=self.closing)
+        if report.action is None:
+            raise OptionError("the game is over")
+        self.engine.play(report.action)
+        self.values.append(round(report.value, 3))
+        return self.go_on()
+
+    def go_on(self) -> dict[str, Any]:
+        """Let the engine move if it is not the user's turn."""
+        waits = self.seat is None or self.engine.over or self.engine.player == self.seat
+        return self.state() if waits else self.answer()
+
+    def undo(self) -> dict[str, Any]:
+        length = self.engine.last_choice(self.seat)
+        if length is None:
+            raise OptionError("there is nothing to take back")
+        return self.goto(self.engine.actions[: length - 1])
+
+    def goto(self, actions: Sequence[int]) -> dict[str, Any]:
+        """Go to the position after these moves from the start: back, on, or into a variation. IllegalMove."""
+        before = self.engine.actions
+        same = next((at for at, pair in enumerate(zip(before, actions, strict=False)) if pair[0] != pair[1]), None)
+        kept = min(len(before), len(actions)) if same is None else same
+        if kept == len(actions):
+            self.engine.rewind(kept + 1)
+        else:
+            self.engine.reset(self.engine.steps[0].state, actions)
+        self.values = [*self.values[:kept], *[None] * (len(actions) - kept)]
+        return self.state()
+
+    def export(self) -> dict[str, str]:
+        return games.exported(self._record(), "game")
+
+    def think(self, visits: int, each: Callable[[dict[str, Any]], None]) -> None:
+        """Analyse the position; `each` is called with the analysis so far, and with all of it at the end."""
+        self.stop.clear()
+        if self.closing.is_set():
+            self.stop.set()
+        engine = self.engine
+        if engine.over:
+            each({"done": True, "over": True})
+            return
+        shown = _look(engine.game, engine.state, engine.look())
+        each({**shown, "done": False})
+        report = engine.think(
+            min(max(visits, 1), MOST_VISITS),
+            stop=self.stop,
+            each=lambda so_far: each({**shown, **_search(engine.game, engine.state, so_far), "done": False}),
+            every=0.25,
+        )
+        each({**shown, **_search(engine.game, engine.state, report), "done": True})
+
+    def _record(self) -> Record:
+        names = ["you", "you"]
+        if self.seat is not None:
+            names[1 - self.seat] = self.engine.found.name
+        players = tuple(given or name for given, name in zip(self.players, names, strict=True))
+        return self.engine.record(values=tuple(self.values), players=players, network=self.engine.found.name)
+
+    def state(self) -> dict[str, Any]:
+        engine = self.engine
+        legal = np.flatnonzero(engine.legal()) if not engine.over else []
+        return {
+            **{name: getattr(self, name) for name in ("id", "seat", "visits", "remarks", "variations", "comments")},
+            "network": engine.found.name,
+            "player": engine.player,
+            "over": engine.over,
+            "legal": [_named(engine.game, engine.state, int(action)) for action in legal],
+            "record": frames.from_states(self._record(), engine.game, [step.state for step in engine.steps]),
+        }
 
 
 class PlayRoom:
@@ -63,9 +139,7 @@ class PlayRoom:
         self._looking: tuple[Path, Engine] | None = None
         self._closing = threading.Event()
 
-    def begin(
-        self, base: Path, run: str, network: str, seat: int | None, visits: int, text: str = ""
-    ) -> dict[str, Any]:
+    def begin(self, base: Path, network: str, seat: int | None, visits: int, text: str = "") -> dict[str, Any]:
         """Begin a game, or go on from a pasted one. TengenError says what is wrong."""
         if not 1 <= visits <= MOST_VISITS:
             raise OptionError(f"visits: expected a number from 1 to {MOST_VISITS:,}, got {visits}")
@@ -76,7 +150,7 @@ class PlayRoom:
         start = asked.states()[0] if text.strip() else engine.game.init(jax.random.key(secrets.randbits(31)))
         engine.reset(start, asked.record.actions)
         session = PlaySession(
-            *(secrets.token_urlsafe(12), run, engine, seat, visits, start, list(asked.record.values)),
+            *(engine, seat, visits, list(asked.record.values), self._closing),
             remarks=asked.remarks,
             players=asked.record.players,
             comments=dict(asked.comments),
@@ -86,8 +160,7 @@ class PlayRoom:
         self._sessions[session.id] = session
         while len(self._sessions) > _SESSIONS:
             self._sessions.popitem(last=False)
-        self._answer(session)
-        return self._state(session)
+        return session.go_on()
 
     def stop(self) -> None:
         """Let all searches end, for good, from any thread."""
@@ -102,147 +175,28 @@ class PlayRoom:
         self._sessions.move_to_end(id)
         return self._sessions[id]
 
-    def move(self, id: str, action: int) -> dict[str, Any]:
-        """The user's move, and the engine's answer to it. IllegalMove if the rules forbid it."""
-        session = self.get(id)
-        session.engine.play(action)
-        session.values.append(None)
-        self._answer(session)
-        return self._state(session)
-
-    def answer(self, id: str) -> dict[str, Any]:
-        """Let the engine move for whoever is to move."""
-        session = self.get(id)
-        self._engine_moves(session)
-        self._answer(session)
-        return self._state(session)
-
-    def undo(self, id: str) -> dict[str, Any]:
-        """Go back to the user's last choice."""
-        session = self.get(id)
-        engine, steps = session.engine, session.engine.position.steps
-        mine = [n for n in range(len(steps) - 1) if session.seat in (None, int(engine.game.to_play(steps[n].state)))]
-        if not engine.actions or not mine:
-            raise OptionError("there is nothing to take back")
-        return self.goto(id, engine.actions[: mine[-1]])
-
-    def goto(self, id: str, actions: Sequence[int]) -> dict[str, Any]:
-        """Go to the position after these moves from the start: back, on, or into a variation. IllegalMove."""
-        session = self.get(id)
-        before = session.engine.actions
-        same = next((at for at, pair in enumerate(zip(before, actions, strict=False)) if pair[0] != pair[1]), None)
-        kept = min(len(before), len(actions)) if same is None else same
-        if kept == len(actions):
-            session.engine.rewind(kept + 1)
-        else:
-            session.engine.reset(session.start, actions)
-        session.values = [*session.values[:kept], *[None] * (len(actions) - kept)]
-        return self._state(session)
-
-    def state(self, id: str) -> dict[str, Any]:
-        return self._state(self.get(id))
-
-    def export(self, id: str) -> dict[str, str]:
-        """The game as a file."""
-        return games.exported(self._record(self.get(id)), "game")
-
-    def think(self, id: str, visits: int, each: Callable[[dict[str, Any]], None]) -> None:
-        """Analyse the position; `each` is called with the analysis so far, and with all of it at the end."""
-        session = self.get(id)
-        session.stop.clear()
-        if self._closing.is_set():
-            session.stop.set()
-        engine, position = session.engine, session.engine.position
-        if position.over:
-            each({"done": True, "over": True})
-            return
-        look = engine.look()
-        shown = _look(engine.game, position.state, look)
-        each({**shown, "done": False})
-        report = engine.think(
-            min(max(visits, 1), MOST_VISITS),
-            stop=session.stop,
-            each=lambda so_far: each({**shown, **_search(engine.game, position.state, so_far), "done": False}),
-            every=0.25,
-        )
-        each({**shown, **_search(engine.game, position.state, report), "done": True})
-
     def look(self, base: Path, network: str, key: str, ply: int) -> dict[str, Any]:
         """What a network thinks of a position of a recorded game: the network that played it, or the newest."""
-        from tengen.data.records import moves
-
         record = games.find_record(base, network, key)
-        states = list(moves.replay(record))
+        game, states = moves.game_of(record), list(moves.replay(record))
         if not 0 <= ply < len(states):
             raise OptionError(f"move {ply}: the game has {len(states) - 1} moves")
-        there = networks.known(base, network) if networks.parse(network) else None
-        path = there or base
-        if self._looking is None or self._looking[0] != path or self._looking[1].game != moves.game_of(record):
-            self._looking = (path, Engine(networks.find(path), moves.game_of(record), SETTINGS))
+        path = (networks.known(base, network) if networks.parse(network) else None) or base
+        if self._looking is None or self._looking[0] != path or self._looking[1].game != game:
+            self._looking = (path, Engine(networks.find(path), game, SETTINGS))
         engine = self._looking[1]
         if bool(engine.game.is_over(states[ply])):
             raise OptionError("the game is over here")
         return {**_look(engine.game, states[ply], engine.look(states[ply])), "network": engine.found.name}
-
-    def _answer(self, session: PlaySession) -> None:
-        """The engine's moves until it is the user's turn."""
-        position = session.engine.position
-        while session.seat is not None and not position.over and position.player != session.seat:
-            self._engine_moves(session)
-
-    def _engine_moves(self, session: PlaySession) -> None:
-        report = session.engine.think(session.visits, stop=self._closing)
-        if report.action is None:
-            raise OptionError("the game is over")
-        session.engine.play(report.action)
-        session.values.append(round(report.value, 3))
-
-    def _record(self, session: PlaySession) -> Record:
-        engine = session.engine
-        game, over = engine.game, engine.position.over
-        usual, start = (game.render(state) for state in (game.init(jax.random.key(0)), session.start))
-        rest: dict[str, Any] = {"ending": "unknown"}
-        if over:
-            rest = {"ending": "played out", "result": float(game.returns(engine.state)[0])}
-            if "score" in (facts := game.record_facts(engine.state)):
-                rest["score"] = float(facts["score"])
-        names = ["you", "you"]
-        if session.seat is not None:
-            names[1 - session.seat] = engine.found.name
-        players = (session.players[0] or names[0], session.players[1] or names[1])
-        values = tuple(session.values)
-        return Record.of(game, engine.actions, values=values, players=players, network=engine.found.name,
-                         start=None if start == usual else start, **rest)  # fmt: skip
-
-    def _state(self, session: PlaySession) -> dict[str, Any]:
-        engine = session.engine
-        game, position = engine.game, engine.position
-        record = self._record(session)
-        legal = np.flatnonzero(position.legal()) if not position.over else []
-        return {
-            "id": session.id,
-            "network": engine.found.name,
-            "seat": session.seat,
-            "visits": session.visits,
-            "player": position.player,
-            "over": position.over,
-            "remarks": list(session.remarks),
-            "variations": session.variations,
-            "comments": session.comments,
-            "legal": [_named(game, position.state, int(action)) for action in legal],
-            "record": frames.from_states(record, game, [step.state for step in position.steps]),
-        }
 
 
 def network_path(base: Path, name: str) -> Path:
     """The folder of a network of a run; empty: the run, whose newest network is meant."""
     if not name:
         return base
-    for folder in (networks.ACCEPTED, networks.CANDIDATES, networks.REJECTED, networks.EXTRA):
-        with contextlib.suppress(OSError):
-            for path in files.inside(base / folder):
-                if path.name == name and networks.is_there(path):
-                    return path
+    # A name comes from a browser, and must not lead anywhere else.
+    if Path(name).name == name != ".." and (found := networks.known(base, name)) is not None:
+        return found
     raise OptionError(f"{base.name}: there is no network {name!r}")
 
 
@@ -263,7 +217,11 @@ def pasted(text: str, saved: Any) -> tuple[query.Query, list[tuple[int, ...]]]:
             raise RecordError(f"this FEN cannot be used: {why}") from None
         return query.Query(Record(saved.game, usual.record.options, (), start=usual.game.render(state))), []
     if not (text.startswith("(") or "tengen record" in text[:200] or _PGN.match(text)):
-        return _named_moves(usual, text), []
+        try:
+            return usual.then(text), []
+        except TengenError as error:
+            why = str(error).partition(": ")[2]
+            raise OptionError(f"expected SGF, PGN, FEN or moves such as the board names them; {why}") from None
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pasted"
         path.write_text(text, "utf-8")
@@ -271,15 +229,6 @@ def pasted(text: str, saved: Any) -> tuple[query.Query, list[tuple[int, ...]]]:
             return query.read_game(path, saved), load_variations(path, 0)
         except TengenError as error:
             raise OptionError(str(error).replace(f"{path}: ", "")) from None
-
-
-def _named_moves(usual: query.Query, text: str) -> query.Query:
-    try:
-        return usual.then(text)
-    except TengenError as error:
-        raise OptionError(
-            f"expected SGF, PGN, FEN or moves such as the board names them; {str(error).partition(': ')[2]}"
-        ) from None
 
 
 def _named(game: Game, state: Any, action: int) -> dict[str, Any]:

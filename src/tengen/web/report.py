@@ -8,8 +8,8 @@ from typing import Any
 
 from tengen import files, jax_setup
 from tengen.errors import TengenError
-from tengen.web import document, games, page
-from tengen.web.finding import Found
+from tengen.web import document, games, ladder, page
+from tengen.web.folders import Found
 
 NAME = "report.html"
 GAMES = 36
@@ -27,7 +27,7 @@ def make(found: Found, most_games: int = GAMES) -> str:
         run["disk"] = reader.disk()
         run["games_embedded"] = games.selection(base, max(most_games // len(found.runs), 3)) if most_games else []
         runs.append(run)
-    matches, title = found.match_results(), ", ".join(run["name"] for run in runs) + " · Tengen"
+    matches, title = ladder.match_summaries(found.matches), ", ".join(run["name"] for run in runs) + " · Tengen"
 
     def html() -> str:
         for run in runs:
@@ -43,7 +43,6 @@ def make(found: Found, most_games: int = GAMES) -> str:
 
 
 def _leave_out(runs: Sequence[dict[str, Any]], excess: int) -> None:
-    """Leave out the largest games until so many bytes are saved."""
     sizes = {id(game): len(json.dumps(game, separators=(",", ":"))) for run in runs for game in run["games_embedded"]}
     while excess > 0 and sizes:
         excess -= sizes.pop(largest := max(sizes, key=sizes.__getitem__))
@@ -52,7 +51,6 @@ def _leave_out(runs: Sequence[dict[str, Any]], excess: int) -> None:
 
 
 def write(out: Path, bases: Sequence[Path], most_games: int = GAMES) -> Path:
-    """Write the report of these runs. Raises TengenError."""
     found = Found.of(bases)
     if not found.runs:
         raise TengenError(f"{bases[0] if bases else '.'}: there is no run (a folder with config.yaml)")

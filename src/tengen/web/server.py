@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,14 +21,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tengen.errors import TengenError
 from tengen.redact import hide
-from tengen.web import document, games, page
+from tengen.web import document, games, ladder, page
 from tengen.web.access import Access
 from tengen.web.document import RunReader
-from tengen.web.finding import Found
+from tengen.web.folders import Found
 from tengen.web.machine import MachineLoad
 
 if TYPE_CHECKING:
-    from tengen.web.play import PlayRoom
+    from tengen.web.play import PlayRoom, PlaySession
 
 T = TypeVar("T")
 _LOOK = 2.0  # seconds between two looks at the runs, while somebody watches
@@ -57,15 +58,14 @@ class Watched:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
         self._readers: dict[str, tuple[RunReader, threading.Lock]] = {}
-        self._documents: dict[str, tuple[str, bytes]] = {}
-        self._summaries: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._known: dict[tuple[str, str], tuple[str, Any]] = {}  # by run and what: with the stamp of the run
         self.matches: list[dict[str, Any]] = []
         self.find()
 
     def find(self) -> None:
         """Look for new runs and matches. TengenError if a named folder is gone."""
         found = Found.of(self._folders)
-        self.matches = found.match_results()
+        self.matches = ladder.match_summaries(found.matches)
         known = dict(self._readers)
         for id, base in found.runs.items():
             if id not in known or known[id][0].base != base:
@@ -84,31 +84,25 @@ class Watched:
         return {id: reader.stamp() for id, (reader, _) in self._readers.items()}
 
     def summaries(self) -> list[dict[str, Any]]:
-        """A few figures of every run."""
-        found = []
-        for id, (reader, lock) in self._readers.items():
-            stamp = reader.stamp()
-            known = self._summaries.get(id)
-            if known is None or known[0] != stamp:
-                with contextlib.suppress(TengenError, OSError), lock:
-                    known = self._summaries[id] = (stamp, reader.summary())
-            if known is not None:
-                found.append(known[1])
-        return found
+        for id in self._readers:
+            with contextlib.suppress(TengenError, OSError):
+                self._latest(id, "summary", RunReader.summary)
+        return [self._known[id, "summary"][1] for id in self._readers if (id, "summary") in self._known]
 
     def document(self, id: str) -> bytes:
-        """Everything about a run, as JSON."""
         self.base(id)
+        return self._latest(id, "document", lambda reader: _encoded(reader.document()))
+
+    def _latest(self, id: str, what: str, make: Callable[[RunReader], Any]) -> Any:
+        """What `make` gives, again only if the run has changed."""
         reader, lock = self._readers[id]
         with lock:
             stamp = reader.stamp()
-            known = self._documents.get(id)
-            if known is None or known[0] != stamp:
-                known = self._documents[id] = (stamp, _encoded(reader.document()))
-        return known[1]
+            if (id, what) not in self._known or self._known[id, what][0] != stamp:
+                self._known[id, what] = (stamp, make(reader))
+        return self._known[id, what][1]
 
     def disk(self, id: str) -> dict[str, Any] | None:
-        """The disk space of a run."""
         self.base(id)
         return self._readers[id][0].disk()
 
@@ -175,12 +169,12 @@ class LivePage:
         return _json(await self._think(lambda room: room.look(base, network, key, ply)))
 
     async def _begin(self, request: Request) -> Response:
-        id, asked = request.path_params["id"], await _body(request)
-        base, seat = self._watched.base(id), asked.get("seat")
+        base, asked = self._watched.base(request.path_params["id"]), await _body(request)
+        seat = asked.get("seat")
         if seat not in (0, 1, None):
             raise TengenError(f"seat: expected 0, 1 or null, got {str(seat)[:40]!r}")
         network, text, visits = str(asked.get("network") or ""), str(asked.get("text") or ""), _whole(asked, "visits")
-        return _json(await self._think(lambda room: room.begin(base, id, network, seat, visits, text)))
+        return _json(await self._think(lambda room: room.begin(base, network, seat, visits, text)))
 
     async def _play(self, request: Request) -> Response:
         id, what, asked = request.path_params["id"], request.path_params["what"], await _body(request)
@@ -188,17 +182,14 @@ class LivePage:
             if self._room is not None:
                 self._room.get(id).stop.set()
             return _json({})
-        acts: dict[str, Callable[[PlayRoom], Any]] = {
-            "move": lambda room: room.move(id, _whole(asked, "action")),
-            "answer": lambda room: room.answer(id),
-            "undo": lambda room: room.undo(id),
-            "goto": lambda room: room.goto(id, _actions(asked)),
-            "state": lambda room: room.state(id),
-            "export": lambda room: room.export(id),
+        acts: dict[str, Callable[[PlaySession], Any]] = {
+            "move": lambda session: session.move(_whole(asked, "action")),
+            "goto": lambda session: session.goto(_actions(asked)),
+            **{name: methodcaller(name) for name in ("answer", "undo", "state", "export")},
         }
         if what not in acts:
             raise NotFound(f"there is no {what[:40]!r} of a game")
-        return _json(await self._think(acts[what]))
+        return _json(await self._think(lambda room: acts[what](room.get(id))))
 
     async def _analysis(self, request: Request) -> Response:
         """A stream of lines of JSON, as the search goes on."""
@@ -211,7 +202,7 @@ class LivePage:
 
         def think(room: "PlayRoom") -> None:
             try:
-                room.think(id, visits, tell)
+                room.get(id).think(visits, tell)
             except TengenError as error:
                 tell({"error": hide(str(error)), "done": True})
             finally:
@@ -299,7 +290,6 @@ class LivePage:
             silent, searched = silent + _LOOK, searched + _LOOK
 
     def end(self) -> None:
-        """Let all streams end, and searches stop."""
         self._ending.set()
         if self._room is not None:
             self._room.stop()

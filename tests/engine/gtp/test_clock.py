@@ -1,7 +1,6 @@
 import pytest
 
-from tengen.engine.gtp.clock import Clock, kgs, standard
-from tengen.engine.gtp.protocol import GtpError
+from tengen.engine.gtp.protocol import Clock, GtpError, kgs, standard
 
 
 def test_no_limit() -> None:

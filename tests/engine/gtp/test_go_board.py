@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from tengen.engine.gtp.go_board import fixed_handicap, most_fixed
+from tengen.engine.gtp.go_commands import fixed_handicap, most_fixed
 from tengen.engine.gtp.protocol import GtpError
 from tengen.games.text import GO_LETTERS
 from tests.helpers.patience import LONG

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tengen.engine.uci.lag import Lag
+from tengen.engine.uci.protocol import Lag
 
 
 def test_nothing_is_added_to_the_overhead_of_punctual_moves() -> None:

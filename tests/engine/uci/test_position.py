@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tengen.engine.position import PositionStep
-from tengen.engine.uci.position import UciPosition
+from tengen.engine.uci.session import UciPosition
 from tengen.games.chess import Chess
 from tests.helpers.game_recording import make
 
@@ -14,11 +14,10 @@ BACK_AND_FORTH = ("g1f3", "g8f6", "f3g1", "f6g8")
 
 
 class Keeping:
-    """An engine without a tree, and its own position."""
+    """An engine without a tree."""
 
     def __init__(self) -> None:
         self.game = make("chess")
-        self.position: Any = self
         self.steps: list[PositionStep] = []
         self.played: list[str] = []
         self.reset()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tengen.engine.search_report import Candidate, SearchReport
+from tengen.engine.engine import Candidate, SearchReport
 from tengen.engine.uci import session
 from tengen.engine.uci.protocol import (
     COMMANDS,

@@ -10,17 +10,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tengen.commands import main
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.engine.search_report import Candidate, SearchReport
+from tengen.engine.engine import Candidate, SearchReport
 from tengen.engine.uci import session
-from tengen.engine.uci.position import UciPosition
-from tengen.engine.uci.session import UciSession
+from tengen.engine.uci.session import UciPosition, UciSession
 from tengen.run.networks import FoundNetwork
 from tests.helpers.networks import untrained
 from tests.helpers.patience import LONG
@@ -32,7 +30,7 @@ class Slow:
     def __init__(self) -> None:
         self.asked: list[Any] = []
         self.engine: Any = self
-        self.position = SimpleNamespace(over=False, player=0)
+        self.over, self.player = False, 0
         self.now = 0.0  # on the clock of the session
         self.preparing = 0.0  # seconds before it thinks
         self.lagging = 0.0  # seconds that it thinks too long
@@ -341,7 +339,7 @@ def test_a_game_goes_on_after_a_repetition(board: UciPosition) -> None:
     there_and_back = ("g1f3", "g8f6", "f3g1", "f6g8")
     assert board.set(None, there_and_back * 4) is None
     board.go_on()
-    assert not board.engine.position.over
+    assert not board.engine.over
     assert board.set("8/8/4k3/8/8/4K3/8/R7 w - - 99 80", ("a1a2", "e6d6", "a2a3")) is None  # fifty moves are over
 
 

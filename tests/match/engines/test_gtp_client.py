@@ -9,9 +9,8 @@ import pytest
 from tengen import games
 from tengen.errors import TengenError
 from tengen.match.engines import engine
-from tengen.match.engines.engine import RESIGN, Terms
-from tengen.match.engines.faults import Fault
-from tengen.match.engines.gtp_client import points
+from tengen.match.engines.engine import RESIGN, Terms, points
+from tengen.match.engines.process import Fault
 from tests.helpers.foreign_engines import GNUGO, HASTY, PATIENT, fake
 from tests.helpers.patience import LONG
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tengen.errors import TengenError
-from tengen.match.engines.faults import Fault
-from tengen.match.engines.process import Process, command
+from tengen.match.engines.process import Fault, Process, command
 from tests.helpers.patience import LONG, eventually
 
 SOON = 0.2

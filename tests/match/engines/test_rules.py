@@ -7,7 +7,7 @@ import pytest
 
 from tengen import games
 from tengen.match.engines import engine, rules
-from tengen.match.engines.faults import Refusal
+from tengen.match.engines.process import Refusal
 from tests.helpers.foreign_engines import GNUGO, PATIENT, fake
 
 GAME = games.make("go", size=5, komi=6.5)

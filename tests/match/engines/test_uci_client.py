@@ -10,10 +10,8 @@ import pytest
 from tengen import games
 from tengen.errors import TengenError
 from tengen.match.engines import engine
-from tengen.match.engines.engine import Terms
-from tengen.match.engines.faults import Fault
-from tengen.match.engines.process import Process
-from tengen.match.engines.uci_client import UciEngine
+from tengen.match.engines.engine import Terms, UciEngine
+from tengen.match.engines.process import Fault, Process
 from tests.helpers.foreign_engines import HASTY, PATIENT, STOCKFISH, fake
 from tests.helpers.patience import LONG
 

@@ -15,12 +15,18 @@ from textual.pilot import Pilot
 
 from tengen.monitor.dashboard.app import Dashboard
 from tengen.monitor.dashboard.client import Attached, ChildClient, StatusClient, Staying
-from tengen.monitor.dashboard.dialogs import Help, Quit
 from tengen.monitor.dashboard.drawing import figure
-from tengen.monitor.dashboard.log import LogPane
 from tengen.monitor.dashboard.model import Said
-from tengen.monitor.dashboard.panes import ExitPane, NetworksPane, Pane, SchedulePane, SelfplayPane, TrainingPane
-from tengen.monitor.dashboard.pipeline import PipelinePane
+from tengen.monitor.dashboard.panes import (
+    ExitPane,
+    NetworksPane,
+    Pane,
+    PipelinePane,
+    SchedulePane,
+    SelfplayPane,
+    TrainingPane,
+)
+from tengen.monitor.dashboard.widgets import Help, LogPane, Quit
 from tengen.protocol.messages import Log
 from tests.helpers.dashboard_samples import loader, selfplay_status, stage, status
 from tests.helpers.patience import LONG
@@ -33,7 +39,7 @@ class Silent(StatusClient):
     """Nobody: tests say what is heard."""
 
     def __init__(self) -> None:
-        super().__init__("the daemon")
+        super().__init__("the daemon", "")
         self.sent: list[Any] = []
 
     async def start(self) -> None:
@@ -42,9 +48,6 @@ class Silent(StatusClient):
     def send(self, message: Any) -> bool:
         self.sent.append(message)
         return True
-
-    def _beginning(self) -> str:
-        return ""
 
     async def _run(self) -> Any:
         raise NotImplementedError

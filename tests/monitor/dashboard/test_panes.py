@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from tengen.monitor.dashboard.drawing import bar, chart, figure, fit, harmless
-from tengen.monitor.dashboard.heading import heading
 from tengen.monitor.dashboard.model import Model, ProcessEnded
-from tengen.monitor.dashboard.panes import ExitPane, NetworksPane, SchedulePane, SelfplayPane, TrainingPane
-from tengen.monitor.dashboard.pipeline import PipelinePane
+from tengen.monitor.dashboard.panes import (
+    ExitPane,
+    NetworksPane,
+    PipelinePane,
+    SchedulePane,
+    SelfplayPane,
+    TrainingPane,
+)
+from tengen.monitor.dashboard.widgets import heading
 from tengen.protocol.messages import (
     LoaderStage,
     LoaderStatus,

@@ -2,20 +2,17 @@
 
 import contextlib
 import math
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
 
 from tengen import __version__, games
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.engine.engine import Engine
-from tengen.engine.gtp import clock
-from tengen.engine.gtp.protocol import GtpError, exactly, whole
+from tengen.engine.engine import Engine, SearchReport
+from tengen.engine.gtp import protocol
+from tengen.engine.gtp.protocol import GtpAnswer, GtpError, exactly, whole
 from tengen.engine.gtp.report import GtpReport, ReportOptions, parse_options, winrate
 from tengen.engine.position import IllegalMove
-from tengen.engine.search_report import SearchReport
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.run.networks import FoundNetwork
@@ -28,35 +25,23 @@ COLOURS = {"b": 0, "black": 0, "first": 0, "w": 1, "white": 1, "second": 1}
 Words = Callable[[GtpReport, SearchReport, ReportOptions], str]
 
 
-class AnalysisStream(Protocol):
-    """An answer of many lines that are sent as they come."""
-
-    interrupted: threading.Event  # is set when the next command waits
-
-    def begin(self) -> None:
-        """Say that the command was understood."""
-
-    def line(self, text: str) -> None:
-        """Send a line, which begins the answer if nothing has. Empty ones, which would end it, are left out."""
-
-
 class GtpCommands:
     """One game, and the commands for it."""
 
     def __init__(self, found: FoundNetwork, play: PlaySettings, engine: EngineSettings) -> None:
         self.found, self.settings, self.engine_settings = found, play, engine
-        self.clock = clock.Clock(lag=play.lag)
+        self.clock = protocol.Clock(lag=play.lag)
         self.engine = self._engine(found.saved.make_game())
         self.playing = False  # has moved in this game, and may ponder
         self._marks: list[int] = []  # how many steps the position had before each move
         self._hopeless = 0
-        self.commands: dict[str, Callable[[list[str]], str]] = {
-            "protocol_version": self._fixed("2"),
-            "name": self._fixed("Tengen"),
-            "version": self._fixed(f"{__version__} {found.name}"),
+        self.commands: dict[str, Callable[[list[str]], str | None]] = {
+            "protocol_version": lambda arguments: "2",
+            "name": lambda arguments: "Tengen",
+            "version": lambda arguments: f"{__version__} {found.name}",
             "known_command": self.known_command,
             "list_commands": self.list_commands,
-            "quit": self._fixed(""),
+            "quit": lambda arguments: "",
             "boardsize": self.boardsize,
             "clear_board": self.clear_board,
             "komi": self.komi,
@@ -70,7 +55,7 @@ class GtpCommands:
             "time_left": self.time_left,
             "final_score": self.final_score,
         }
-        self.streams: dict[str, Callable[[list[str], AnalysisStream], None]] = {
+        self.streams: dict[str, Callable[[list[str], GtpAnswer], None]] = {
             "lz-analyze": partial(self._analyze, GtpReport.leela),
             "kata-analyze": partial(self._analyze, GtpReport.katago),
             "lz-genmove_analyze": partial(self._genmove_analyze, GtpReport.leela),
@@ -81,28 +66,20 @@ class GtpCommands:
     def _engine(self, game: Game) -> Engine:
         return Engine(self.found, game, self.engine_settings)
 
-    @staticmethod
-    def _fixed(text: str) -> Callable[[list[str]], str]:
-        return lambda arguments: text
-
     @property
     def game(self) -> Game:
-        """The game that is played."""
         return self.engine.game
 
     # Administration
 
     def known_command(self, arguments: list[str]) -> str:
-        """Whether the command is known."""
         (name,) = exactly(arguments, 1, "a command")
         return "true" if name in self.commands or name in self.streams else "false"
 
     def list_commands(self, arguments: list[str]) -> str:
-        """All commands, one in a line."""
         return "\n".join([*self.commands, *self.streams])
 
-    def boardsize(self, arguments: list[str]) -> str:
-        """Start a new game on a board of that size."""
+    def boardsize(self, arguments: list[str]) -> None:
         (size,) = (whole(text) for text in exactly(arguments, 1, "a size"))
         height, width, _ = self.game.planes_shape
         if size not in (height, width):
@@ -115,50 +92,41 @@ class GtpCommands:
                 raise GtpError("unacceptable size") from None
             made.warm_up()
             self.engine = made
-        return self.clear_board([])
+        self.clear_board([])
 
-    def clear_board(self, arguments: list[str]) -> str:
-        """Start a new game."""
+    def clear_board(self, arguments: list[str]) -> None:
         self.engine.reset()
         self._marks.clear()
         self._hopeless, self.playing = 0, False
-        return ""
 
-    def komi(self, arguments: list[str]) -> str:
-        """Only Go has it."""
+    def komi(self, arguments: list[str]) -> None:
         raise GtpError(f"{self.game.name} has no komi")
 
     # Moves
 
-    def play(self, arguments: list[str]) -> str:
-        """Play a move of the controller."""
+    def play(self, arguments: list[str]) -> None:
         colour, name = exactly(arguments, 2, "a color and a move")
         with self._turn_of(self.colour(colour)) as mark:
             self._move(self.action(name), mark)
-        return ""
 
     def genmove(self, arguments: list[str]) -> str:
-        """Choose a move and play it."""
         player = self.colour(*exactly(arguments, 1, "a color"))
         return self._answer(player)
 
     def reg_genmove(self, arguments: list[str]) -> str:
-        """Choose a move without playing it."""
         player = self.colour(*exactly(arguments, 1, "a color"))
         with self._turn_of(player, back=True):
             return self.names([_choice(self._think(player))])[0]
 
-    def undo(self, arguments: list[str]) -> str:
-        """Take back the last move of either side."""
+    def undo(self, arguments: list[str]) -> None:
         if not self._marks:
             raise GtpError("cannot undo")
         self.engine.rewind(self._marks.pop())
-        return ""
 
     @contextlib.contextmanager
     def _turn_of(self, player: int, back: bool = False) -> Iterator[int]:
         """Make it that player's turn; yields the number of steps before. Undone if something fails, or with `back`."""
-        mark = len(self.engine.position.steps)
+        mark = len(self.engine.steps)
         try:
             self.to_move(player)
             yield mark
@@ -166,7 +134,7 @@ class GtpCommands:
             back = True
             raise
         finally:
-            if back and len(self.engine.position.steps) > mark:
+            if back and len(self.engine.steps) > mark:
                 self.engine.rewind(mark)
 
     def _answer(
@@ -207,21 +175,19 @@ class GtpCommands:
             raise GtpError("illegal move") from None
         self._marks.append(mark)
 
-    def ponder(self, stream: AnalysisStream) -> None:
+    def ponder(self, stream: GtpAnswer) -> None:
         """Think in the opponent's time until the next command."""
-        if self.settings.ponder and self.playing and not self.engine.position.over:
+        if self.settings.ponder and self.playing and not self.engine.over:
             self.engine.think(_FOR_EVER, stop=stream.interrupted)
 
     # Overridden for Go
 
     def colour(self, text: str) -> int:
-        """The player of that name."""
         if text.lower() not in COLOURS:
             raise GtpError("invalid color")
         return COLOURS[text.lower()]
 
     def action(self, text: str) -> int:
-        """The legal action of that name."""
         try:
             return self.game.parse_action(self.engine.state, text)
         except ValueError as error:
@@ -229,14 +195,12 @@ class GtpCommands:
             raise GtpError("illegal move" if legal else f"invalid move: {error}") from None
 
     def names(self, actions: Sequence[int]) -> list[str]:
-        """The names of successive moves from here."""
-        return self.engine.position.names(actions)
+        return self.engine.names(actions)
 
     def to_move(self, player: int) -> None:
-        """Make it that player's turn."""
-        if self.engine.position.over:
+        if self.engine.over:
             raise GtpError("the game is over")
-        if self.engine.position.player != player:
+        if self.engine.player != player:
             raise GtpError(f"it is {'black' if player else 'white'}'s turn")
 
     def moves_left(self) -> float:
@@ -244,30 +208,23 @@ class GtpCommands:
         return min(max((self.game.max_moves - len(self.engine.actions)) / 2, 4.0), 40.0)
 
     def showboard(self, arguments: list[str]) -> str:
-        """The position as text."""
         return "\n" + self.game.render(self.engine.state)
 
     def final_score(self, arguments: list[str]) -> str:
-        """Who has won."""
-        if not self.engine.position.over:
+        if not self.engine.over:
             raise GtpError("cannot score: the game is not over")
         black = float(self.game.returns(self.engine.state)[0])
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
 
     # Time
 
-    def time_settings(self, arguments: list[str]) -> str:
-        """Set the clock, or none."""
-        self.clock = clock.standard(arguments, self.settings.lag)
-        return ""
+    def time_settings(self, arguments: list[str]) -> None:
+        self.clock = protocol.standard(arguments, self.settings.lag)
 
-    def kgs_time_settings(self, arguments: list[str]) -> str:
-        """Set the clock in the syntax of KGS."""
-        self.clock = clock.kgs(arguments, self.settings.lag)
-        return ""
+    def kgs_time_settings(self, arguments: list[str]) -> None:
+        self.clock = protocol.kgs(arguments, self.settings.lag)
 
-    def time_left(self, arguments: list[str]) -> str:
-        """Set the time that a player has left."""
+    def time_left(self, arguments: list[str]) -> None:
         colour, seconds, stones = exactly(arguments, 3, "a color, seconds and stones")
         try:
             left = float(seconds)
@@ -276,11 +233,10 @@ class GtpCommands:
         if not math.isfinite(left):
             raise GtpError("syntax error: expected seconds")
         self.clock.left(self.colour(colour), left, whole(stones))
-        return ""
 
     # Analysis
 
-    def _analyze(self, words: Words, arguments: list[str], stream: AnalysisStream) -> None:
+    def _analyze(self, words: Words, arguments: list[str], stream: GtpAnswer) -> None:
         """Report again and again until the next command."""
         options = parse_options(arguments, self.colour)
         with self._turn_of(self._player(options), back=True):
@@ -290,24 +246,22 @@ class GtpCommands:
             # Even if the search has ended, the answer goes on until the next command.
             stream.interrupted.wait()
 
-    def _genmove_analyze(self, words: Words, arguments: list[str], stream: AnalysisStream) -> None:
-        """`genmove` with reports on the way."""
+    def _genmove_analyze(self, words: Words, arguments: list[str], stream: GtpAnswer) -> None:
         options = parse_options(arguments, self.colour)
         say = self._reporter(options, stream, words)
         stream.line(f"play {self._answer(self._player(options), say, say, options.every)}")
 
-    def _cgos_genmove_analyze(self, arguments: list[str], stream: AnalysisStream) -> None:
-        """`genmove` with one report, for CGOS."""
+    def _cgos_genmove_analyze(self, arguments: list[str], stream: GtpAnswer) -> None:
         options = parse_options(arguments, self.colour)
         say = self._reporter(options, stream, GtpReport.cgos)
         stream.line(f"play {self._answer(self._player(options), say)}")
 
-    def _reporter(self, options: ReportOptions, stream: AnalysisStream, words: Words) -> Callable[[SearchReport], None]:
+    def _reporter(self, options: ReportOptions, stream: GtpAnswer, words: Words) -> Callable[[SearchReport], None]:
         writer = GtpReport(self.engine, self.names)
         return lambda report: stream.line(words(writer, report, options))
 
     def _player(self, options: ReportOptions) -> int:
-        return self.engine.position.player if options.player is None else options.player
+        return self.engine.player if options.player is None else options.player
 
 
 def _choice(report: SearchReport) -> int:

@@ -1,9 +1,10 @@
-"""The commands of Go."""
+"""The commands of Go; the places of handicap stones, dead stones, and the score without them."""
 
 import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,15 +14,14 @@ from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.data.records import sgf_reader
 from tengen.data.records.records import Record, RecordError
 from tengen.engine.engine import Engine
-from tengen.engine.gtp import go_board
 from tengen.engine.gtp.commands import GtpCommands
 from tengen.engine.gtp.protocol import GtpError, exactly, whole
 from tengen.engine.position import IllegalMove
 from tengen.errors import TengenError
 from tengen.games import go_rules
 from tengen.games.core import Game
-from tengen.games.go import Go, GoState
-from tengen.games.go_chains import chains_of, colour_is
+from tengen.games.go import NO_POINT, Go, GoState
+from tengen.games.go_chains import EMPTY, chains_of, colour_is
 from tengen.games.text import GO_LETTERS
 from tengen.run.networks import FoundNetwork
 
@@ -31,11 +31,66 @@ _LARGEST_FILE = 50_000_000
 _MOST_ENGINES = 4  # that are kept, one for each board and rules; each has a tree of its own
 
 
-class GoCommands(GtpCommands):
-    """Go on any board that the network plays, with any komi and all rules that Tengen has.
+def fixed_handicap(size: int, count: int) -> list[int]:
+    """The points of handicap stones by GTP's specification. GtpError if there are none for that number."""
+    if not 2 <= count <= most_fixed(size):
+        raise GtpError("invalid number of stones")
+    edge = 2 if size < 12 else 3  # as GNU Go, whose author wrote the specification
+    low, middle, high = edge, size // 2, size - 1 - edge  # rows and columns from the bottom left
+    corners = [(low, low), (high, high), (low, high), (high, low)]
+    sides = [(low, middle), (high, middle), (middle, low), (middle, high)]  # (column, row)
+    points = corners[:count] if count < 4 else corners + sides[: (count - 4) // 2 * 2]
+    if count > 4 and count % 2 == 1:
+        points.append((middle, middle))
+    return [(size - 1 - row) * size + column for column, row in points]
 
-    Either colour may move at any time.
+
+def most_fixed(size: int) -> int:
+    if size < 7:
+        return 0
+    return 4 if size == 7 or size % 2 == 0 else 9
+
+
+def running(game: Go, state: Any) -> Any:
+    """The position with the game going on: two passes are forgotten; at the move limit, all past positions are."""
+    if not bool(game.is_over(state)):
+        return state
+    if int(state.moves) >= game.max_moves:
+        return game.position(state.chains, int(state.turn), state.ko)._replace(komi=state.komi)
+    return unpassed(state)
+
+
+def unpassed(state: Any) -> Any:
+    """The position as if nobody had passed: the next pass does not end the game. The board's past is kept."""
+    return state._replace(last=jnp.full_like(state.last, NO_POINT))
+
+
+def dead(engine: Engine, game: Go) -> np.ndarray:
+    """Bool[P]: stones that the network's ownership gives to the other side, whole chains at a time.
+
+    A network without that head has no opinion: all stones are alive, as the area rules that it plays by have it.
     """
+    state = running(game, engine.state)
+    look = engine.look(state)
+    chains = np.asarray(state.chains).astype(int)
+    found = np.zeros(len(chains), bool)
+    if look.ownership is None:
+        return found
+    black = look.ownership.reshape(-1) * (1 if look.player == 0 else -1)
+    for chain in set(chains[chains != EMPTY].tolist()):
+        mine = black[chains == chain].mean() * (1 if (chain - 1) % 2 == 0 else -1)
+        found[chains == chain] = mine < 0
+    return found
+
+
+def score(engine: Engine, game: Go, dead: np.ndarray) -> float:
+    """Black's area minus White's minus komi, with the dead stones, Bool[P], taken off."""
+    chains = jnp.where(jnp.asarray(dead), EMPTY, engine.state.chains)
+    return float(game.score(engine.state._replace(chains=chains.astype(engine.state.chains.dtype))))
+
+
+class GoCommands(GtpCommands):
+    """Go on any board that the network plays, with any komi and all of Tengen's rules; either colour may move."""
 
     game: Go  # type: ignore[assignment]
 
@@ -80,18 +135,17 @@ class GoCommands(GtpCommands):
         except (TengenError, ValueError):
             raise GtpError("unacceptable size") from None
 
-    def boardsize(self, arguments: list[str]) -> str:
+    def boardsize(self, arguments: list[str]) -> None:
         (size,) = (whole(text) for text in exactly(arguments, 1, "a size"))
         self._use(size)
-        return self.clear_board([])
+        self.clear_board([])
 
-    def clear_board(self, arguments: list[str]) -> str:
+    def clear_board(self, arguments: list[str]) -> None:
         super().clear_board(arguments)
         self._handicap_stones = 0
         self.engine.revise(self._with_komi)
-        return ""
 
-    def komi(self, arguments: list[str]) -> str:
+    def komi(self, arguments: list[str]) -> None:
         """GTP wants any komi to be taken; the rules know half points up to 400."""
         (text,) = exactly(arguments, 1, "komi")
         try:
@@ -102,7 +156,6 @@ class GoCommands(GtpCommands):
             raise GtpError("syntax error: komi is not a number")
         self._komi = round(2 * min(max(points, -400.0), 400.0)) / 2
         self.engine.revise(self._with_komi)
-        return ""
 
     def _with_komi(self, state: GoState) -> GoState:
         points = self._komi + go_rules.bonus(self._rules, self._handicap_stones)
@@ -110,17 +163,16 @@ class GoCommands(GtpCommands):
 
     # Rules
 
-    def kata_set_rules(self, arguments: list[str]) -> str:
+    def kata_set_rules(self, arguments: list[str]) -> None:
         """Rules by their name or as JSON; the game so far is kept."""
         exactly(arguments, 1, "rules")
-        return self._set_rules(lambda: go_rules.parse(" ".join(arguments)))
+        self._set_rules(lambda: go_rules.parse(" ".join(arguments)))
 
-    def kata_set_rule(self, arguments: list[str]) -> str:
-        """One rule; the others stay."""
+    def kata_set_rule(self, arguments: list[str]) -> None:
         key, value = exactly(arguments, 2, "a rule and its value")
-        return self._set_rules(lambda: go_rules.changed(self._rules, key, value))
+        self._set_rules(lambda: go_rules.changed(self._rules, key, value))
 
-    def _set_rules(self, read: Callable[[], go_rules.Rules]) -> str:
+    def _set_rules(self, read: Callable[[], go_rules.Rules]) -> None:
         before, old = self._rules, self.engine
         try:
             rules = read()
@@ -136,11 +188,10 @@ class GoCommands(GtpCommands):
         except BaseException:
             self._rules, self.engine = before, old
             raise
-        return ""
 
     def _replay(self, old: Engine) -> None:
         """Repeat the game so far, which was played under other rules. GtpError if these forbid one of its moves."""
-        start, *steps = old.position.steps
+        start, *steps = old.steps
         self.engine.reset(self.game.position(start.state.chains, int(start.state.turn)))
         number = 0
         for step in steps:
@@ -175,10 +226,10 @@ class GoCommands(GtpCommands):
 
         Nobody has really passed then: if that counted, a pass of who moves would end the game, and often win it.
         """
-        state = go_board.running(self.game, self.engine.state)
+        state = running(self.game, self.engine.state)
         if int(state.turn) != player:
-            passed = self.engine.position.step(state, self.game.points)
-            state = go_board.unpassed(go_board.running(self.game, passed))
+            passed = self.engine.step(state, self.game.points)
+            state = unpassed(running(self.game, passed))
         if state is not self.engine.state:
             self.engine.put(state)
 
@@ -189,9 +240,8 @@ class GoCommands(GtpCommands):
     # Handicap
 
     def fixed_handicap(self, arguments: list[str]) -> str:
-        """Stones at the places that tradition has for them."""
         (count,) = (whole(text) for text in exactly(arguments, 1, "a number of stones"))
-        return self._handicap(go_board.fixed_handicap(self.game.size, count))
+        return self._handicap(fixed_handicap(self.game.size, count))
 
     def place_free_handicap(self, arguments: list[str]) -> str:
         """Stones where they are best: the fixed places as far as they go, then the network's choice."""
@@ -199,16 +249,15 @@ class GoCommands(GtpCommands):
         if not 2 <= count < self.game.points:
             raise GtpError("invalid number of stones")
         self._check_empty()
-        most = go_board.most_fixed(self.game.size)
-        points = go_board.fixed_handicap(self.game.size, min(count, most)) if most else []
+        most = most_fixed(self.game.size)
+        points = fixed_handicap(self.game.size, min(count, most)) if most else []
         while len(points) < count:
             liked = self.engine.look(self._position(points, 0)).policy[: self.game.points].copy()
             liked[points] = -1
             points.append(int(np.argmax(liked)))
         return self._handicap(points)
 
-    def set_free_handicap(self, arguments: list[str]) -> str:
-        """Stones where the controller wants them."""
+    def set_free_handicap(self, arguments: list[str]) -> None:
         try:
             points = [self.action(text) for text in arguments]
         except GtpError:
@@ -216,7 +265,6 @@ class GoCommands(GtpCommands):
         if not 2 <= len(set(points)) == len(points) < self.game.points or self.game.points in points:
             raise GtpError("bad vertex list")
         self._handicap(points)
-        return ""
 
     def _handicap(self, points: list[int]) -> str:
         self._check_empty()
@@ -239,7 +287,7 @@ class GoCommands(GtpCommands):
 
     # Records and results
 
-    def loadsgf(self, arguments: list[str]) -> str:
+    def loadsgf(self, arguments: list[str]) -> None:
         """The game in a file, up to the move of that number, which is not made."""
         name, *rest = exactly(arguments, 1, "a file") + arguments[1:]
         until = whole(rest[0]) if rest else None
@@ -255,11 +303,10 @@ class GoCommands(GtpCommands):
         except (ValueError, TengenError) as error:
             self.engine, self._komi, self._handicap_stones = before, komi, stones
             raise GtpError(f"cannot load file: {error}") from None
-        return ""
 
     def _follow(self, start: GoState | None, actions: Sequence[int]) -> None:
         """A new game from `start`, and its moves. IllegalMove leaves the old one as it was."""
-        steps, marks = list(self.engine.position.steps), list(self._marks)
+        steps, marks = list(self.engine.steps), list(self._marks)
         try:
             self.clear_board([])
             if start is not None:
@@ -267,28 +314,27 @@ class GoCommands(GtpCommands):
                 self._handicap_stones = 0 if white else black
                 self.engine.reset(self._with_komi(start))
             for number, action in enumerate(actions, 1):
-                mark = len(self.engine.position.steps)
-                self.to_move(self.engine.position.player)
+                mark = len(self.engine.steps)
+                self.to_move(self.engine.player)
                 try:
                     self._move(action, mark)
                 except GtpError:
                     raise IllegalMove(f"move {number}, {self.names([action])[0]}, is illegal here") from None
         except IllegalMove:
             self._marks[:] = marks
-            self.engine.position.steps[:] = steps
+            self.engine.steps[:] = steps
             self.engine.rewind(len(steps))
             raise
 
     def final_score(self, arguments: list[str]) -> str:
-        """The area score without dead stones."""
-        black = go_board.score(self.engine, self.game, self._dead())
+        black = score(self.engine, self.game, self._dead())
         return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
 
     def _dead(self) -> np.ndarray:
         """Bool[P]. None, if the rules want dead stones to be captured before both pass."""
         if not self._rules["friendlyPassOk"]:
             return np.zeros(self.game.points, bool)
-        return go_board.dead(self.engine, self.game)
+        return dead(self.engine, self.game)
 
     def final_status_list(self, arguments: list[str]) -> str:
         """The stones of a status, chains in lines. By area, stones in seki are simply alive."""
@@ -305,12 +351,10 @@ class GoCommands(GtpCommands):
 
 
 def _kind(game: Go) -> tuple[int, str, bool]:
-    """What tells the engines of a session apart: size, ko and suicide."""
     return game.options.size, game.options.ko, game.options.suicide
 
 
 def _record(path: Path) -> Record:
-    """The first game of an SGF file."""
     try:
         content = files.read_bytes(path, _LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tengen.engine.engine import Engine
+from tengen.engine.engine import Candidate, Engine, NetworkView, SearchReport
 from tengen.engine.gtp.protocol import GtpError, whole
-from tengen.engine.search_report import Candidate, NetworkView, SearchReport
 
 _SCORED = 10  # moves that are given a score: each costs an evaluation
 _OWNERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -147,7 +146,7 @@ class GtpReport:
     def _score(self, action: int) -> tuple[float, float]:
         """The final score after a move, for the player who makes it, and its standard deviation."""
         if action not in self._scores:
-            after = self._engine.look(self._engine.position.step(self._engine.state, action))
+            after = self._engine.look(self._engine.step(self._engine.state, action))
             sign = 1 if after.player == self.look.player else -1
             self._scores[action] = (sign * (after.score or 0.0), after.score_spread or 0.0)
         return self._scores[action]

@@ -1,7 +1,6 @@
 """GTP on the standard input and output: a controller sends commands, an engine answers."""
 
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.gtp import protocol
 from tengen.engine.gtp.commands import GtpCommands
 from tengen.engine.gtp.go_commands import GoCommands
-from tengen.engine.gtp.protocol import GtpCommand, GtpError
+from tengen.engine.gtp.protocol import GtpAnswer, GtpCommand, GtpError
 from tengen.engine.lines import InputLines, standard_input, write_out
 from tengen.errors import TengenError
 from tengen.match.player_spec import find_network
@@ -28,7 +27,6 @@ class GtpSession:
         self._lines = InputLines(source)
 
     def run(self) -> None:
-        """Answer until there is nothing more to answer."""
         while (line := self._lines.next()) is not None:
             command = protocol.parse(line)
             if command is not None:
@@ -36,17 +34,18 @@ class GtpSession:
                 if command.name == "quit":
                     return
             if not self._lines.waiting.is_set():
-                self._commands.ponder(_Answer(GtpCommand("", "", []), self._write, self._lines.waiting))
+                self._commands.ponder(GtpAnswer(GtpCommand("", "", []), self._write, self._lines.waiting))
 
     def _write_answer(self, command: GtpCommand) -> None:
         """Answer one command; an error is reported, and the session goes on."""
-        answer = _Answer(command, self._write, self._lines.waiting)
+        answer = GtpAnswer(command, self._write, self._lines.waiting)
         try:
             if command.name in self._commands.streams:
                 self._commands.streams[command.name](command.arguments, answer)
                 answer.end()
             elif command.name in self._commands.commands:
-                self._write(protocol.success(command, self._commands.commands[command.name](command.arguments)))
+                said = self._commands.commands[command.name](command.arguments)
+                self._write(protocol.success(command, said or ""))
             else:
                 raise GtpError("unknown command")
         except TengenError as error:
@@ -58,38 +57,7 @@ class GtpSession:
             answer.fail(f"internal error: {error}")
 
 
-class _Answer:
-    """The answer to one command, sent as it comes."""
-
-    def __init__(self, command: GtpCommand, write: Callable[[str], None], interrupted: threading.Event) -> None:
-        self.interrupted = interrupted
-        self._command, self._write, self._begun = command, write, False
-
-    def begin(self) -> None:
-        if not self._begun:
-            self._begun = True
-            self._write(f"={self._command.id}\n")
-
-    def line(self, text: str) -> None:
-        self.begin()
-        if text:
-            self._write(text + "\n")
-
-    def end(self) -> None:
-        self.begin()
-        self._write("\n")
-
-    def fail(self, text: str) -> None:
-        """Report an error, as an answer if none has begun."""
-        if self._begun:
-            print(f"{self._command.name}: {text}", file=sys.stderr)
-            self._write("\n")
-        else:
-            self._write(protocol.failure(self._command, text))
-
-
 def make(found: networks.FoundNetwork, play: PlaySettings, engine: EngineSettings) -> GtpCommands:
-    """The commands for the game that the network plays."""
     return (GoCommands if found.saved.game == "go" else GtpCommands)(found, play, engine)
 
 
@@ -113,7 +81,6 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
 
 
 def _noted(source: Iterable[bytes], log: TextIO | None) -> Iterator[bytes]:
-    """The lines, which are also written to the log."""
     for line in source:
         if log is not None:
             log.write("> " + line.decode("utf-8", "replace").rstrip("\r\n") + "\n")

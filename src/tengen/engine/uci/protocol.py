@@ -1,6 +1,6 @@
-"""The commands and options of UCI as data: https://backscattering.de/chess/uci/ . Nothing here needs JAX.
+"""The commands and options of UCI as data: https://backscattering.de/chess/uci/ , and how late moves are.
 
-By the specification, unknown words are skipped and the rest of the line is still read.
+Nothing here needs JAX. By the specification, unknown words are skipped and the rest of the line is still read.
 """
 
 from dataclasses import dataclass, replace
@@ -12,14 +12,22 @@ _LONGEST = 1e9  # milliseconds, moves, nodes: what is beyond was not meant
 _NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "movetime", "nodes", "depth", "mate")
 _FLAGS = ("infinite", "ponder")
 _FEN_FIELDS = 6
-_MOST_LINES = 64  # of MultiPV
-_LONGEST_OVERHEAD = 60_000  # milliseconds
+_MOVES_TO_GO = 30  # that a player has still to make, if nobody says
+_OPTIONS = {  # name: field of UciOptions, and limits of a number
+    "MultiPV": ("multi_pv", (1, 64)),
+    "UCI_ShowWDL": ("show_wdl", None),
+    "UCI_Chess960": ("chess960", None),
+    "Move Overhead": ("overhead", (0, 60_000)),
+    "Ponder": ("", None),  # only says that `go ponder` may come
+}
+_KEPT = 0.9  # of an estimate after each move
+_KEPT_IF_PUNCTUAL = 0.5  # of our own after a move that took no longer than planned
+_MOST = 10.0  # seconds
+_MOST_OUTSIDE = 1.0  # a clock that ran longer without us was set by somebody
 
 
 @dataclass(frozen=True)
 class UciCommand:
-    """A line that was understood."""
-
     name: str
     words: tuple[str, ...]  # after the name
 
@@ -51,9 +59,6 @@ class UciGo:
         to_go = max(1, min(self.moves_to_go or _MOVES_TO_GO, 2 * _MOVES_TO_GO))
         most = 0.9 if to_go == 1 else 0.5  # of what is left: somebody else may have kept us waiting
         return max(min(left / to_go + 0.8 * self.increment[player], most * left), 0.01)
-
-
-_MOVES_TO_GO = 30  # that a player has still to make, if nobody says
 
 
 def parse(line: str) -> UciCommand | None:
@@ -139,30 +144,21 @@ class UciOptions:
     chess960: bool = False  # castling is the king taking its rook
 
     def declared(self) -> list[str]:
-        """The options as `uci` lists them."""
         return [
-            f"option name MultiPV type spin default {self.multi_pv} min 1 max {_MOST_LINES}",
-            "option name UCI_ShowWDL type check default false",
-            "option name UCI_Chess960 type check default false",
-            f"option name Move Overhead type spin default {self.overhead} min 0 max {_LONGEST_OVERHEAD}",
-            "option name Ponder type check default false",
+            f"option name {name} type check default false"
+            if limits is None
+            else f"option name {name} type spin default {getattr(self, field)} min {limits[0]} max {limits[1]}"
+            for name, (field, limits) in _OPTIONS.items()
         ]
 
     def changed(self, name: str, value: str) -> "UciOptions":
         """Change one option. ValueError says what is wrong."""
-        match name.lower():
-            case "multipv":
-                return replace(self, multi_pv=_whole(name, value, 1, _MOST_LINES))
-            case "uci_showwdl":
-                return replace(self, show_wdl=_truth(name, value))
-            case "uci_chess960":
-                return replace(self, chess960=_truth(name, value))
-            case "move overhead":
-                return replace(self, overhead=_whole(name, value, 0, _LONGEST_OVERHEAD))
-            case "ponder":  # only says that `go ponder` may come
-                _truth(name, value)
-                return self
-        raise ValueError(f"no such option: {name}")
+        found = next((about for known, about in _OPTIONS.items() if known.lower() == name.lower()), None)
+        if found is None:
+            raise ValueError(f"no such option: {name}")
+        field, limits = found
+        read = _truth(name, value) if limits is None else _whole(name, value, *limits)
+        return replace(self, **{field: read}) if field else self
 
 
 def _whole(name: str, value: str, low: int, high: int) -> int:
@@ -175,3 +171,38 @@ def _truth(name: str, value: str) -> bool:
     if value.lower() not in ("true", "false"):
         raise ValueError(f"{name}: expected true or false, got {value!r}")
     return value.lower() == "true"
+
+
+class Lag:
+    """Measures how late moves are, so that the session plans for less time.
+
+    Two clocks tell of it: ours, when a block of the search took longer than expected, and that of the chess program,
+    which also runs while messages travel.
+    """
+
+    def __init__(self) -> None:
+        self._late = 0.0  # by our clock
+        self._outside = 0.0  # by the program's clock, beyond ours
+        self._expected: dict[int, float] = {}  # by player: what the program's clock should show at the next move
+
+    def margin(self, overhead: float) -> float:
+        """Seconds that a move may take beyond its plan; `overhead` are those that the user expects outside."""
+        return self._late + max(self._outside, overhead)
+
+    def new_game(self) -> None:
+        """Clocks start again; the machine is the same."""
+        self._expected.clear()
+
+    def clock_says(self, player: int, left: float | None) -> None:
+        """The seconds that a player has left before a move, by the clock of the chess program."""
+        expected = self._expected.pop(player, None)
+        if left is not None and expected is not None and 0 < expected - left <= _MOST_OUTSIDE:
+            self._outside = max(self._outside, expected - left)
+
+    def moved(self, player: int, planned: float, took: float, left: float | None, increment: float) -> None:
+        """A move was planned to take some seconds and took others; `left` were there before it."""
+        late = took - planned
+        self._late = min(max(late, (_KEPT if late > 0 else _KEPT_IF_PUNCTUAL) * self._late), _MOST)
+        self._outside *= _KEPT
+        if left is not None:
+            self._expected[player] = left + increment - took

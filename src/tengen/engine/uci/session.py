@@ -6,26 +6,106 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from itertools import takewhile
+
+import numpy as np
 
 import tengen
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.engine.engine import Engine
+from tengen.engine.engine import Candidate, Engine, SearchReport
 from tengen.engine.lines import InputLines, standard_input, write_out
-from tengen.engine.search_report import Candidate, SearchReport
 from tengen.engine.uci import protocol
-from tengen.engine.uci.lag import Lag
-from tengen.engine.uci.position import UciPosition
-from tengen.engine.uci.protocol import UciCommand, UciGo, UciOptions
+from tengen.engine.uci.protocol import Lag, UciCommand, UciGo, UciOptions
 from tengen.errors import TengenError
+from tengen.games import chess_names
+from tengen.games.chess import Chess
+from tengen.games.chess_position import ChessState
 from tengen.match.player_spec import find_network
 from tengen.run import networks
 
+_ANY = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 GAME = "chess"
 _FOR_EVER = 2**31 - 1  # visits
 _EVERY = 0.5  # seconds between two `info`
 _LINE = 12  # moves of a variation that are shown
 _STEEP, _CENTIPAWNS = 1.5637541897, 90.0  # as in Lc0: 0.5 is 89 centipawns, 1 is 12780
 NONE = "(none)"
+
+
+class UciPosition:
+    """Keeps the engine's tree wherever the new position follows from the old one by moves.
+
+    Programs may play on where Tengen's rules end the game: after a repetition, 50 moves, the longest game, or with too
+    little material. The game is then resumed.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        assert isinstance(engine.game, Chess)
+        self.engine = engine
+        self.game: Chess = engine.game
+        self.chess960 = False  # whether castling is named as the king taking its rook
+        self._start: str | None = None  # FEN
+        self._moves: tuple[str, ...] = ()
+        self._lengths = [1]  # of the engine's list of positions, after each number of these moves
+
+    def set(self, fen: str | None, moves: tuple[str, ...]) -> str | None:
+        """Go to a position; what is wrong with it, in words. A wrong move ends the list, a wrong FEN does nothing."""
+        if fen != self._start:
+            try:
+                state = None if fen is None else self.game.from_text(f"fen: {fen}")
+            except ValueError as error:
+                return str(error)
+            self.engine.reset(state)
+            self._start, self._moves, self._lengths = fen, (), [1]
+        known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._moves, moves, strict=False)))
+        if known < len(self._moves):  # another move than the one that was pondered on, or moves taken back
+            self._moves, self._lengths = self._moves[:known], self._lengths[: known + 1]
+            self.engine.rewind(self._lengths[known])
+        for move in moves[known:]:
+            problem = self._play(move)
+            if problem is not None:
+                return problem
+            self._moves = (*self._moves, move)
+            self._lengths.append(len(self.engine.steps))
+        return None
+
+    def warm_up(self) -> None:
+        """Compile what positions and moves will need, before any clock runs."""
+        self.set(_ANY, ("e2e4",))
+        self.names(tuple(self.legal()[:1]))
+        self.game.resumed(self.engine.state)
+        self.set(None, ())
+
+    def go_on(self) -> None:
+        """Be at a position in which the engine can think, if there is any move."""
+        if self.engine.over:
+            state = self.game.resumed(self.engine.state)
+            if self.game.moment(state).legal.any():
+                self.engine.put(state)
+
+    def legal(self) -> list[int]:
+        """The actions that chess allows here, whether or not the game counts as over."""
+        moment = self.game.moment(self.game.resumed(self.engine.state))
+        return [int(action) for action in np.flatnonzero(moment.legal)]
+
+    def name(self, action: int) -> str:
+        return self._name(self.engine.state, action)
+
+    def names(self, actions: tuple[int, ...]) -> list[str]:
+        return self.engine.names(actions, self._name)
+
+    def _name(self, state: ChessState, action: int) -> str:
+        return chess_names.uci(self.game.geometry, self.game.setup(state), action, self.chess960)
+
+    def _play(self, move: str) -> str | None:
+        self.go_on()
+        if self.engine.over:
+            return f"{move} is not possible: the game is over"
+        try:
+            self.engine.play(self.game.parse_action(self.engine.state, move))
+        except ValueError as error:
+            return str(error)
+        return None
 
 
 class UciSession:
@@ -56,7 +136,6 @@ class UciSession:
         self._lag = Lag()
 
     def run(self) -> None:
-        """Answer until there is nothing more to answer."""
         try:
             while (line := self._lines.next()) is not None:
                 command = protocol.parse(line)
@@ -106,8 +185,11 @@ class UciSession:
         except (BrokenPipeError, KeyboardInterrupt):
             raise
         except Exception as error:  # the program must not lose its game because this one is wrong
-            traceback.print_exc(file=sys.stderr)
-            self._say(f"info string internal error: {_one_line(str(error))}")
+            self._report(error)
+
+    def _report(self, error: Exception) -> None:
+        traceback.print_exc(file=sys.stderr)
+        self._say(f"info string internal error: {_one_line(str(error))}")
 
     @property
     def _board(self) -> UciPosition:
@@ -138,8 +220,7 @@ class UciSession:
             board.go_on()
             best = self._search(board, go)
         except Exception as error:
-            traceback.print_exc(file=sys.stderr)
-            self._say(f"info string internal error: {_one_line(str(error))}")
+            self._report(error)
             best = _any_move(board)
         finally:
             if go.infinite or (go.ponder and not self._hit.is_set()):
@@ -148,10 +229,10 @@ class UciSession:
 
     def _search(self, board: UciPosition, go: UciGo) -> str:
         engine = board.engine
-        if engine.position.over:  # mate, stalemate, or nothing left to mate with
+        if engine.over:  # mate, stalemate, or nothing left to mate with
             return _any_move(board)
         draw = engine.look().draw if self._options.show_wdl else 0.0
-        player = engine.position.player
+        player = engine.player
         self._lag.clock_says(player, go.clock[player])
         visits, planned = self._limits(go, player)
 
@@ -179,7 +260,6 @@ class UciSession:
         return f"{line[0]} ponder {line[1]}" if len(line) > 1 else line[0]
 
     def _limits(self, go: UciGo, player: int) -> tuple[int | None, float | None]:
-        """(visits, seconds) for the engine."""
         if go.infinite:
             return _FOR_EVER, None
         seconds = go.limit(player, self._lag.margin(self._options.overhead / 1000))
@@ -203,8 +283,6 @@ class UciSession:
 
 
 class _Either:
-    """Set when one of two events is."""
-
     def __init__(self, a: threading.Event, b: threading.Event) -> None:
         self._both = (a, b)
 
@@ -213,7 +291,6 @@ class _Either:
 
 
 def _any_move(board: UciPosition) -> str:
-    """A legal move, if there is one."""
     legal = board.legal()
     return board.name(legal[0]) if legal else NONE
 
@@ -259,7 +336,6 @@ def info_lines(
 
 
 def about(found: networks.FoundNetwork) -> list[str]:
-    """What the engine says that it is."""
     return [f"id name Tengen {tengen.__version__} {found.name}", "id author the authors of Tengen"]
 
 
@@ -274,7 +350,6 @@ def find(net: str) -> networks.FoundNetwork:
 
 
 def make(found: networks.FoundNetwork, settings: EngineSettings) -> UciPosition:
-    """The engine, compiled."""
     print(f"{found.name}: compiling", file=sys.stderr, flush=True)
     engine = Engine(found, settings=settings)
     engine.warm_up()
@@ -285,6 +360,5 @@ def make(found: networks.FoundNetwork, settings: EngineSettings) -> UciPosition:
 
 
 def serve(net: str, play: PlaySettings, settings: EngineSettings) -> None:
-    """Answer what comes in."""
     found = find(net)
     UciSession(about(found), lambda: make(found, settings), play, standard_input(), write_out).run()

@@ -1,21 +1,20 @@
 """The processes of one engine in a match: one for each table, used for one game after the other."""
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tengen.games.core import Game
 from tengen.match.engines import engine
 from tengen.match.engines.engine import ForeignEngine, NotStarted, Terms
-from tengen.match.engines.faults import Fault
-from tengen.match.engines.process import Process
+from tengen.match.engines.process import Fault, Process
 
 _TRIES = 3  # to start it, for one game
 
 
 @dataclass
 class EngineSeat:
-    """An engine at a table."""
-
     engine: ForeignEngine
     game: int  # which game it follows
     told: int = 0  # how many moves of the game the engine knows
@@ -45,22 +44,16 @@ class EnginePool:
 
     def consult(self, table: int, game: int, moves: list[tuple[int, str]], player: int) -> str:
         """Its move in a game with these moves, (player, move), so far. Fault, or TengenError if it does not start."""
-        seat = self._caught_up(table, game, moves)
-        try:
+        with self._caught_up(table, game, moves) as seat:
             move = seat.engine.choose(player)
-        except Fault:
-            self.dismiss(table)
-            raise
-        seat.told += 1
-        return move
+            seat.told += 1
+            return move
 
     def opinion(self, table: int, game: int, moves: list[tuple[int, str]]) -> str | None:
         """Who has won a finished game, in its view; None if it does not say."""
-        try:
-            return self._caught_up(table, game, moves).engine.opinion()
-        except Fault:
-            self.dismiss(table)
-            return None
+        with contextlib.suppress(Fault), self._caught_up(table, game, moves) as seat:
+            return seat.engine.opinion()
+        return None
 
     def ready(self, table: int, game: int) -> EngineSeat:
         """The engine at a table, prepared for that game. TengenError if it cannot be started."""
@@ -78,7 +71,6 @@ class EnginePool:
         return self._seats[table]
 
     def dismiss(self, table: int) -> None:
-        """Ends the process at a table."""
         seat = self._seats.pop(table, None)
         if seat is not None:
             seat.engine.close()
@@ -95,17 +87,18 @@ class EnginePool:
         for table in list(self._seats):
             self.dismiss(table)
 
-    def _caught_up(self, table: int, game: int, moves: list[tuple[int, str]]) -> EngineSeat:
-        """The engine at a table, with all moves played on its board."""
-        seat = self.ready(table, game)
+    @contextlib.contextmanager
+    def _caught_up(self, table: int, game: int, moves: list[tuple[int, str]]) -> Iterator[EngineSeat]:
+        """The engine at a table, with all moves played on its board; a Fault ends its process."""
         try:
+            seat = self.ready(table, game)
             for player, move in moves[seat.told :]:
                 seat.engine.tell(player, move)
                 seat.told += 1
+            yield seat
         except Fault:
             self.dismiss(table)
             raise
-        return seat
 
     def _start(self) -> ForeignEngine:
         for attempt in range(_TRIES):

@@ -1,8 +1,8 @@
-"""A program that is controlled by lines of text, with a limit on every wait.
+"""A program that is controlled by lines of text, with a limit on every wait, and what it can do wrong.
 
 No thread is needed: waiting for a line also reads standard error, so that a program that fills either pipe cannot block
 both sides. The program has a separate process group, so Ctrl-C at the terminal does not reach it, and its helpers end
-with it.
+with it. An engine that does something wrong loses its game, and the reason is recorded.
 """
 
 import contextlib
@@ -14,18 +14,45 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from typing import IO
+from typing import IO, Literal
 
+from tengen.data.records.records import Ending, shorten
 from tengen.errors import TengenError
-from tengen.match.engines.faults import Fault
 from tengen.run.children import signal_name
 
+Kind = Literal["crash", "time", "illegal move", "refused move", "nonsense"]
+KINDS: tuple[Kind, ...] = ("crash", "time", "illegal move", "refused move", "nonsense")
 _MOST_UNREAD = 1 << 20  # bytes of unread output
 _TAIL = 2000  # bytes of standard error that are kept
 _LAST_LINES = 3  # of them are shown
 _MOST_READS = 32  # of a program that writes without end
 _POLITE = 0.5  # seconds that a program has to exit by itself
 _ELSEWHERE = ("/usr/games", "/usr/local/games")  # Debian's place for such programs, which root's PATH leaves out
+
+
+class Fault(Exception):
+    """An engine's fault: its kind, and what happened in words."""
+
+    def __init__(self, kind: Kind, words: str) -> None:
+        super().__init__(words)
+        self.kind: Kind = kind
+        self.words = words
+
+    @property
+    def ending(self) -> Ending:
+        return "time" if self.kind == "time" else "forfeit"
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.words}"
+
+
+class Refusal(Fault):
+    """The engine answered a command with an error."""
+
+    def __init__(self, command: str, answer: str) -> None:
+        kind = "refused move" if command.startswith("play ") else "nonsense"
+        super().__init__(kind, f"refused {shorten(command)}: {shorten(answer)}")
+        self.answer = answer
 
 
 def command(text: str) -> list[str]:
@@ -71,7 +98,6 @@ class Process:
 
     @property
     def number(self) -> int:
-        """The number of the process, and of its group."""
         return self._process.pid
 
     @property
@@ -79,7 +105,6 @@ class Process:
         return self._process.poll() is None and not self._ended
 
     def send(self, line: str, seconds: float) -> None:
-        """Writes a line to its standard input."""
         data, end = line.encode() + b"\n", time.monotonic() + seconds
         self._selector.register(self._in, selectors.EVENT_WRITE)
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tengen.data.records.records import shorten
 from tengen.games import go_rules
-from tengen.match.engines.faults import Refusal
+from tengen.match.engines.process import Refusal
 
 Ask = Callable[[str], str]
 """Gives the answer to a GTP command; Refusal if the engine answers with an error."""
@@ -127,7 +127,6 @@ def _in_words(options: Any) -> str:
 
 
 def _dictionary(text: str) -> dict[str, Any]:
-    """The JSON dictionary in a text; empty if there is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -33,7 +33,6 @@ except ImportError:
 
 
 def _compiled(function: F) -> F:
-    """The function, compiled if numba is installed."""
     return NUMBA.njit(cache=False)(function) if NUMBA else function
 
 
@@ -49,7 +48,6 @@ class Solver:
 
     @property
     def nodes(self) -> int:
-        """Positions searched so far."""
         return int(self._nodes[0])
 
     def value(self, mine: int, theirs: int) -> int:
@@ -58,16 +56,16 @@ class Solver:
             return 1
         stones = (mine | theirs).bit_count()
         mover = stones & 1
-        if self._achieves(mine, theirs, stones, mover):
-            return 1
-        return 0 if self._achieves(mine, theirs, stones, 1 - mover) else -1
+        for asked, worth in ((mover, 1), (1 - mover, 0)):  # does the mover win, or at least not lose?
+            if _achieves(mine, theirs, stones, asked, self._table, self._moves, self._scores, self._nodes):
+                return worth
+        return -1
 
     def worths(self, mine: int, theirs: int) -> dict[int, int]:
         """1, 0 or -1 for every column that has room."""
         return {column: self._worth(mine, theirs, move) for column, move in moves(mine, theirs).items()}
 
     def best_moves(self, mine: int, theirs: int) -> list[int]:
-        """The columns that keep what the position is worth."""
         worths = self.worths(mine, theirs)
         return [column for column, worth in worths.items() if worth == max(worths.values())]
 
@@ -77,12 +75,6 @@ class Solver:
         if mine | theirs | move == _BOARD:
             return 0
         return -self.value(theirs, mine | move)
-
-    def _achieves(self, mine: int, theirs: int, stones: int, asked: int) -> bool:
-        """Whether the player to move wins, if `asked` is the player to move; otherwise whether it does not lose."""
-        if wins_now(mine, theirs):
-            return True
-        return bool(_achieves(mine, theirs, stones, asked, self._table, self._moves, self._scores, self._nodes))
 
 
 def stones_of(state: Any) -> tuple[int, int]:
@@ -105,14 +97,12 @@ def moves(mine: int, theirs: int) -> dict[int, int]:
 
 
 def wins_now(mine: int, theirs: int) -> bool:
-    """Whether the player to move can make four in a line."""
     mask = mine | theirs
     return bool((mask + _BOTTOM) & _threats(mine, mask))
 
 
 @_compiled
 def has_four(stones: int) -> bool:
-    """Four in a line."""
     for step in (1, 6, 7, 8):
         pairs = stones & (stones >> step)
         if pairs & (pairs >> 2 * step):
@@ -145,7 +135,10 @@ def _achieves(
     scores: np.ndarray,
     nodes: np.ndarray,
 ) -> bool:
-    """See `Solver._achieves`; the player to move cannot win at once. Player 0 has the even numbers of stones."""
+    """Whether the player to move, who cannot win at once, wins (if that is `asked`), or else does not lose.
+
+    Player 0 moves at even numbers of stones.
+    """
     nodes[0] += 1
     mask = mine | theirs
     possible = (mask + _BOTTOM) & _BOARD
@@ -201,6 +194,5 @@ def _achieves(
 
 
 def _prime_below(number: int) -> int:
-    """The largest prime of at most that size."""
     candidates = (n for n in range(number, 2, -1) if n % 2 and all(n % d for d in range(3, int(n**0.5) + 1, 2)))
     return next(candidates)

@@ -16,7 +16,6 @@ def player() -> Player:
 
 
 def best_moves(state: Any) -> list[int]:
-    """The moves that keep what a running game's position is worth."""
     turn = int(state.turn)
     return list(_solved(int(state.stones[turn]), int(state.stones[1 - turn]))[1])
 

@@ -13,12 +13,17 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer
 
 from tengen.monitor.dashboard.client import StatusClient
-from tengen.monitor.dashboard.dialogs import Answer, Help, Quit
-from tengen.monitor.dashboard.heading import Heading
-from tengen.monitor.dashboard.log import LogPane
 from tengen.monitor.dashboard.model import Model, Note, ProcessEnded
-from tengen.monitor.dashboard.panes import ExitPane, NetworksPane, Pane, SchedulePane, SelfplayPane, TrainingPane
-from tengen.monitor.dashboard.pipeline import PipelinePane
+from tengen.monitor.dashboard.panes import (
+    ExitPane,
+    NetworksPane,
+    Pane,
+    PipelinePane,
+    SchedulePane,
+    SelfplayPane,
+    TrainingPane,
+)
+from tengen.monitor.dashboard.widgets import Answer, Heading, Help, LogPane, Quit
 from tengen.protocol.messages import ExportNow, StartTraining, StartTrainingImmediately, StopTraining
 
 _BEAT = 0.25  # seconds between two checks for something new

@@ -14,9 +14,9 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 from tengen import files
 from tengen.monitor.dashboard.model import Garbled, Note, ProcessEnded, ProcessStarted, Said
@@ -25,7 +25,6 @@ from tengen.protocol.messages import Error, GetStatus, Log, NetworkExported, Shu
 from tengen.run.children import PARENT, signal_name
 
 Hear = Callable[[Any], None]
-Given = TypeVar("Given")
 _STAYING: list[Any] = []  # processes that outlive the dashboard; Python would warn about dropping them
 _PIECE = 1 << 16  # bytes per read
 _TAIL = 1 << 14  # bytes of an old log that are shown
@@ -38,8 +37,9 @@ class StatusClient(abc.ABC):
 
     orders, stays = True, False
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, beginning: str) -> None:
+        """`beginning` is what is said when it starts."""
+        self.name, self._beginning = name, beginning
         self.hear: Hear = lambda event: None
         self.alive = False
         self._writer: asyncio.WriteTransport | None = None
@@ -47,10 +47,9 @@ class StatusClient(abc.ABC):
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start it, or start it again after it has ended."""
         if not self.alive:
             self.alive = True
-            self.hear(ProcessStarted(self._beginning()))
+            self.hear(ProcessStarted(self._beginning))
             self._task = asyncio.create_task(self._live())
 
     def send(self, message: Any) -> bool:
@@ -84,10 +83,6 @@ class StatusClient(abc.ABC):
             await _end_of(self._process)
 
     @abc.abstractmethod
-    def _beginning(self) -> str:
-        """What is said when it starts."""
-
-    @abc.abstractmethod
     async def _run(self) -> ProcessEnded:
         """Listen until the end."""
 
@@ -101,16 +96,11 @@ class StatusClient(abc.ABC):
         self._writer = None
         self.hear(ended)
 
-    async def _messages(self, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, reader: asyncio.StreamReader, event: Callable[[bytes], Any]) -> None:
         async for line in _lines(reader):
-            self.hear(understood(line))
-
-    async def _words(self, reader: asyncio.StreamReader) -> None:
-        async for line in _lines(reader):
-            self.hear(Said(_text(line)))
+            self.hear(event(line))
 
     async def _followed(self, path: Path, start: int) -> None:
-        """Hear every line that is added to a log."""
         rest = b""
         with contextlib.suppress(OSError), files.open_regular(path) as file:
             file.seek(start)
@@ -120,11 +110,10 @@ class StatusClient(abc.ABC):
                     continue
                 *whole, rest = (rest + piece).split(b"\n")
                 for line in whole:
-                    self.hear(Said(_text(line)))
+                    self.hear(said(line))
                 await asyncio.sleep(0)
 
     def _how(self, code: int) -> ProcessEnded:
-        """The event for an exit code."""
         if code < 0:
             return ProcessEnded(f"{self.name} was killed by {signal_name(-code)}", code)
         return ProcessEnded(f"{self.name} has ended" + (f" with code {code}" if code else ""), code)
@@ -134,15 +123,12 @@ class ChildClient(StatusClient):
     """A child process with the protocol on its standard output, and on its standard input if it takes `orders`."""
 
     def __init__(self, command: Sequence[str], name: str = "the daemon", orders: bool = True) -> None:
-        super().__init__(name)
+        super().__init__(name, f"starting {name}")
         self.orders = orders
         self._command = list(command)
 
     def ask_to_end(self) -> bool:
         return super().ask_to_end() if self.orders else self.signal(signal.SIGINT)
-
-    def _beginning(self) -> str:
-        return f"starting {self.name}"
 
     async def _run(self) -> ProcessEnded:
         self._process = process = subprocess.Popen(
@@ -155,10 +141,12 @@ class ChildClient(StatusClient):
         )
         async with contextlib.AsyncExitStack() as closing:
             if process.stdin is not None:
-                self._writer = closing.enter_context(await _writing(process.stdin))
-            output = closing.enter_context(await _reading(process.stdout))
-            errors = closing.enter_context(await _reading(process.stderr))
-            tasks = [asyncio.create_task(self._messages(output)), asyncio.create_task(self._words(errors))]
+                loop = asyncio.get_running_loop()
+                self._writer, _ = await loop.connect_write_pipe(asyncio.Protocol, process.stdin)
+                closing.callback(self._writer.close)
+            output, errors = await _reading(process.stdout, closing), await _reading(process.stderr, closing)
+            listening = (self._listen(output, understood), self._listen(errors, said))
+            tasks = [asyncio.create_task(task) for task in listening]
             for task in tasks:
                 closing.callback(task.cancel)
             code = await _end_of(process)
@@ -171,12 +159,9 @@ class Attached(StatusClient):
 
     stays = True
 
-    def __init__(self, path: Path) -> None:
-        super().__init__("the daemon")
+    def __init__(self, path: Path, beginning: str = "joining the daemon at") -> None:
+        super().__init__("the daemon", f"{beginning} {path}")
         self._path = path
-
-    def _beginning(self) -> str:
-        return f"joining {self.name} at {self._path}"
 
     async def _run(self) -> ProcessEnded:
         log = log_of(self._path)
@@ -193,7 +178,7 @@ class Attached(StatusClient):
         self._writer = writer.transport
         self.send(GetStatus())
         try:
-            await self._messages(reader)
+            await self._listen(reader, understood)
         finally:
             writer.close()
         return ProcessEnded(f"{self.name} has closed the connection")
@@ -206,11 +191,8 @@ class Staying(Attached):
     """
 
     def __init__(self, command: Sequence[str], path: Path) -> None:
-        super().__init__(path)
+        super().__init__(path, "starting the daemon, which listens at")
         self._command = list(command)
-
-    def _beginning(self) -> str:
-        return f"starting {self.name}, which listens at {self._path}"
 
     async def _run(self) -> ProcessEnded:
         log = log_of(self._path)
@@ -259,8 +241,11 @@ def log_of(socket: Path) -> Path:
     return socket.with_name(socket.name + ".log")
 
 
+def said(line: bytes) -> Said:
+    return Said(_text(line))
+
+
 def understood(line: bytes) -> Any:
-    """The event of a line of the protocol."""
     try:
         message = decode(line)
     except (ProtocolError, OverflowError) as error:
@@ -270,25 +255,12 @@ def understood(line: bytes) -> Any:
     return Garbled(_text(line[:_PIECE]), f"{type(message).__name__} is for the daemon, not from it")
 
 
-@contextlib.contextmanager
-def _closed(transport: asyncio.BaseTransport, given: Given) -> Iterator[Given]:
-    try:
-        yield given
-    finally:
-        transport.close()
-
-
-async def _reading(pipe: IO[bytes] | None) -> contextlib.AbstractContextManager[asyncio.StreamReader]:
+async def _reading(pipe: IO[bytes] | None, closing: contextlib.AsyncExitStack) -> asyncio.StreamReader:
     reader = asyncio.StreamReader()
-    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), pipe
-    )
-    return _closed(transport, reader)
-
-
-async def _writing(pipe: IO[bytes]) -> contextlib.AbstractContextManager[asyncio.WriteTransport]:
-    transport, _ = await asyncio.get_running_loop().connect_write_pipe(asyncio.Protocol, pipe)
-    return _closed(transport, transport)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, pipe)
+    closing.callback(transport.close)
+    return reader
 
 
 async def _end_of(process: subprocess.Popen[bytes]) -> int:

@@ -38,7 +38,6 @@ def harmless(text: Text, between: str = "\n") -> Text:
 
 
 def bar(done: float, width: int, style: str = GOOD) -> Text:
-    """A bar for a share from 0 to 1."""
     share = min(max(done, 0.0), 1.0) if math.isfinite(done) else 0.0
     halves = int(2 * max(width, 0) * share + 1e-9)
     full = "━" * (halves // 2) + "╸" * (halves % 2)
@@ -46,7 +45,6 @@ def bar(done: float, width: int, style: str = GOOD) -> Text:
 
 
 def share(part: float, whole: float) -> float:
-    """The share of `part` in `whole`; 0 if that is 0."""
     return part / whole if whole > 0 else 0.0
 
 

@@ -68,8 +68,6 @@ class ProcessEnded:
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the log."""
-
     kind: Kind
     text: str
 
@@ -115,7 +113,6 @@ class Model:
         self._status_at = 0.0
 
     def hear(self, event: Any, now: float) -> None:
-        """Take in one message or event."""
         self._heard = now
         self.changes += 1
         if isinstance(event, TrainingStatus):
@@ -142,7 +139,6 @@ class Model:
             self._write("garbage", f"{type(event).__name__} is nothing that {self.who} should say")
 
     def turn(self) -> str:
-        """Switch to the next view."""
         known = self.views()
         self.view = known[(known.index(self.view) + 1) % len(known)] if self.view in known else known[0]
         return self.view
@@ -172,7 +168,6 @@ class Model:
 
     @property
     def curve(self) -> list[tuple[int, float]]:
-        """The loss of the current view by steps since the beginning."""
         return self.curves[self.view].points if self.view in self.curves else []
 
     def networks(self, now: float) -> list[NetworkStatus]:
@@ -185,7 +180,6 @@ class Model:
         return [replace(network, seconds=now - network.seconds) for network in reversed(fresh)] + aged
 
     def uptime(self, now: float) -> float:
-        """Seconds, until the daemon ends."""
         if self.status is None:
             return 0.0
         return self.status.uptime + (0.0 if self.ended else max(now - self._status_at, 0.0))

@@ -113,7 +113,7 @@ export function dataTab(run, machine) {
   const table = run.tables.progress || {};
   const last = (name) => { const values = (table[name] || []).filter((value) => value !== null); return values.length ? values[values.length - 1] : null; };
   if (last("window")) facts.push(["window", `${short(last("window"))} rows`]);
-  if (data.shuffle) facts.push(["newest shuffle", `${short(data.shuffle.rows)} rows of rows ${short(data.shuffle.window[0])} to ${short(data.shuffle.window[1])}`], ["held back for validation", short(data.shuffle.validation)]);
+  if (data.shuffle) facts.push(["newest shuffle", `${short(data.shuffle.rows)} rows of rows ${short(data.shuffle.window[0])} to ${short(data.shuffle.window[1])}`], ["held back for validation", short(data.shuffle.validation_rows)]);
   if (data.appetite) facts.push(["the learner could use", `${short(data.appetite)} rows/s`]);
   const { disk } = run;
   const found = [h("section", { class: "card" }, h("h3", {}, "The loop"), h("p", { class: "about" }, "What each part is doing, and what flows between them."), h("div", { class: "scroll" }, ringPicture(run, last))),
