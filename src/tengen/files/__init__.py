@@ -139,21 +139,6 @@ def read_end(path: Path | str, count: int, start: int = 0) -> bytes:
         return file.read()
 
 
-def read_ends(path: Path | str, first: int, last: int) -> tuple[int, bytes, bytes]:
-    """The size of a regular file, its first bytes and its last ones, quickly."""
-    with reading(path):
-        _check(path, os.stat(path))
-        descriptor = os.open(path, _READ)
-        try:
-            status = os.fstat(descriptor)
-            _check(path, status)
-            size, head = status.st_size, os.pread(descriptor, first, 0)
-            tail = head[-last:] if len(head) == size else os.pread(descriptor, last, max(size - last, 0))
-            return size, head, tail
-        finally:
-            os.close(descriptor)
-
-
 def check_regular(path: Path | str) -> None:
     """For libraries that open files by themselves: raises as `open_regular` would."""
     open_regular(path).close()

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta, peek_meta
+from tengen.data.format.chunk import ChunkError, CorruptChunk, Meta, read_meta
 from tengen.data.store.store import Store
 from tengen.files import CORRUPT
 from tengen.match import results
@@ -67,8 +67,8 @@ class TotalsCounter:
     def _ask(self, path: Path) -> tuple[int, int]:
         """Rows and games of a chunk. Raises ChunkError."""
         if self._memory is None:
-            return _count(peek_meta(path))
-        return self._memory.ask(path, lambda: _count(peek_meta(path)))
+            return _count(read_meta(path, count=True))
+        return self._memory.ask(path, lambda: _count(read_meta(path, count=True)))
 
 
 def _count(meta: Meta) -> tuple[int, int]:

@@ -83,7 +83,7 @@ def content(path: Path) -> bytes:
 def count_positions(path: Path) -> int:
     """How many positions of a game are to be learned from; its beginning says so if Tengen wrote it."""
     try:
-        _, first, _ = files.read_ends(path, 64, 8)
+        first = files.read_bytes(path, 64)
     except OSError as error:
         raise UnreadableChunk(f"{path}: cannot be read: {error.strerror or error}") from error
     if found := _NOTED.match(first):
