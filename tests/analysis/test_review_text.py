@@ -8,7 +8,7 @@ import sgfmill.sgf
 from tengen.analysis import review_text
 from tengen.analysis.review import Review
 from tengen.data.records import sgf, sgf_reader, text
-from tengen.data.records.records import Record
+from tengen.data.records.records import Annotation, Record
 from tests.helpers.analyses import go_review, judged, make, state_after
 from tests.helpers.patience import LONG
 
@@ -75,7 +75,7 @@ def test_gnu_go_reads_it(tmp_path: Path) -> None:
 def test_a_long_game_with_a_variation_at_every_move_can_be_read() -> None:
     game = make("go", size=5, komi=6.5)
     record = Record.of(game, [25, *[n % 25 for n in range(400)]])
-    content = sgf.write_annotated(record, {ply: sgf.Annotation("c", {}, (24, 0)) for ply in range(401)})
+    content = sgf.write_annotated(record, {ply: Annotation("c", {}, (24, 0)) for ply in range(401)})
     (back,) = sgf_reader.read(content)
     assert back.actions == record.actions
     assert len(sgfmill.sgf.Sgf_game.from_string(content).get_main_sequence()) == 402

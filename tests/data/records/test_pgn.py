@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tengen.data.records import moves, pgn, pgn_reader
-from tengen.data.records.records import Record, RecordError, load_records, record_format, save_records
+from tengen.data.records.records import Annotation, Record, RecordError, load_records, record_format, save_records
 from tengen.games.chess import Chess
 
 OPERA = """[Event "Paris"]
@@ -65,7 +65,7 @@ def test_what_is_written_is_read_again(opera: Record, tmp_path: Path) -> None:
 
 def test_python_chess_reads_what_is_written(opera: Record) -> None:
     other = pytest.importorskip("chess.pgn", reason="python-chess is not installed")
-    notes = {3: pgn.PgnAnnotation("bad }", "??", opera.actions[3:6], "better")}
+    notes = {3: Annotation("bad }", {}, opera.actions[3:6], "better", "??")}
     found = other.read_game(io.StringIO(pgn.write_annotated(opera, notes)))
     assert found.errors == []
     assert [node.san() for node in found.mainline()] == SAN.split()
@@ -90,10 +90,10 @@ def test_variations_are_lines_from_the_start(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[Result "*"]\n\n1. e4 e4 *', "game 1: move 2: .*'e4' is not a legal move here"),
-        ('[Variant "Atomic"]\n\n1. e4 *', "game 1: Variant: Tengen plays chess and Chess960"),
+        ('[Result "*"]\n\n1. e4 e4 *', "move 2: .*'e4' is not a legal move here"),
+        ('[Variant "Atomic"]\n\n1. e4 *', "Variant: Tengen plays chess and Chess960"),
         ('[Variant "Chess960"]\n\n1. e4 *', "without the tag FEN"),
-        ('[FEN "8/8/8 w"]\n\n1. e4 *', "game 1: FEN: "),
+        ('[FEN "8/8/8 w"]\n\n1. e4 *', "FEN: "),
         ('[Result "*"]\n\n1. e4 ) *', "a variation ends that never began"),
         ('[Result "*"]\n\n1. e4 & *', "expected a move, got '& "),
         ('[TengenRecord "{"]\n\n1. e4 *', "TengenRecord: expected JSON"),

@@ -7,11 +7,10 @@ the search, so that nothing is lost between writing and reading (`pgn_reader`).
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from tengen.data.records import moves
-from tengen.data.records.records import Ending, Record, RecordError, header, one_line, shown_value
+from tengen.data.records.records import Annotation, Ending, Record, RecordError, header, one_line, shown_value
 from tengen.games.chess import Chess
 
 HEADER = "TengenRecord"
@@ -24,16 +23,6 @@ TERMINATIONS: dict[Ending, str] = {
 _WIDTH = 79
 
 
-@dataclass(frozen=True)
-class PgnAnnotation:
-    """Comments on a move, and better moves."""
-
-    comment: str = ""
-    sign: str = ""  # such as ??
-    instead: tuple[int, ...] = ()  # actions that should have been played: a variation
-    instead_comment: str = ""
-
-
 _SIGNS = {"!": 1, "?": 2, "!!": 3, "??": 4, "!?": 5, "?!": 6}
 
 
@@ -42,7 +31,7 @@ def write(records: Iterable[Record]) -> str:
     return "\n".join(write_annotated(record, {}) for record in records)
 
 
-def write_annotated(record: Record, annotations: Mapping[int, PgnAnnotation]) -> str:
+def write_annotated(record: Record, annotations: Mapping[int, Annotation]) -> str:
     """One game with annotations of its moves, counted from 0; the moves of the game stay the main line."""
     if record.game != "chess":
         raise ValueError(f"PGN is for chess, and this is a game of {record.game}")
@@ -56,7 +45,7 @@ def write_annotated(record: Record, annotations: Mapping[int, PgnAnnotation]) ->
     words: list[str] = []
     again = True  # whether the next move needs its number: after the start and after comments
     for k, (name, value) in enumerate(zip(names, record.values, strict=True)):
-        said = annotations.get(k, PgnAnnotation())
+        said = annotations.get(k, Annotation())
         words += _numbered(ply + k, name, again)
         words += [f"${_SIGNS[said.sign]}"] if said.sign else []
         told = ([] if value is None else [VALUE + shown_value(value)]) + ([said.comment] if said.comment else [])
@@ -103,7 +92,7 @@ def _comment(lines: Sequence[str]) -> list[str]:
     return [f"{{{text}}}"] if text else []
 
 
-def _variation(game: Chess, state: Any, ply: int, said: PgnAnnotation) -> list[str]:
+def _variation(game: Chess, state: Any, ply: int, said: Annotation) -> list[str]:
     first, *rest = game.line(state, said.instead)
     words = [*_numbered(ply, first, True), *_comment([said.instead_comment] if said.instead_comment else [])]
     for k, name in enumerate(rest, 1):

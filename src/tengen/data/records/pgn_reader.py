@@ -1,6 +1,5 @@
 """Reads PGN files: those of Tengen as they were written, those from elsewhere as far as Tengen's rules go."""
 
-import codecs
 import contextlib
 import json
 import re
@@ -11,13 +10,14 @@ from tengen.data.records import moves
 from tengen.data.records.pgn import HEADER, RESULTS, TERMINATIONS, VALUE
 from tengen.data.records.records import (
     MOST_VARIATIONS,
-    UTF_16,
     Record,
     RecordError,
     one_line,
     parse_header,
     parse_value,
     shorten,
+    without_errors,
+    without_mark,
 )
 from tengen.games.chess import Chess
 from tengen.games.chess_position import ENDS
@@ -52,19 +52,12 @@ class PgnGame(NamedTuple):
 
 def read(content: bytes) -> list[Record]:
     """All games of a file; at least one. RecordError says which is wrong, and why."""
-    found = list(read_each(content))
-    for number, each in enumerate(found, 1):
-        if isinstance(each, RecordError):
-            raise RecordError(f"game {number}: {each}")
-    return cast(list[Record], found)
+    return without_errors(read_each(content))
 
 
 def read_each(content: bytes) -> Iterator[Record | RecordError]:
-    """The games one by one, with an error in the place of each that cannot be read. RecordError if there is none."""
-    games = _games(_decoded(content))
-    if not games:
-        raise RecordError("there is no game in the file")
-    for text in games:
+    """The games one by one, with an error in the place of each that cannot be read."""
+    for text in _games(_decoded(content)):
         try:
             yield _record(_parse(text))
         except RecordError as error:
@@ -105,15 +98,9 @@ def variations(content: bytes, number: int = 0) -> list[tuple[int, ...]]:
     return [lines[number] for number in ends]
 
 
-def _plain(content: bytes) -> bytes:
-    if content.startswith(UTF_16):
-        content = content.decode("utf-16", "replace").encode()
-    return content.removeprefix(codecs.BOM_UTF8)
-
-
 def _decoded(content: bytes) -> str:
     """PGN is Latin-1 by its standard, and UTF-8 in practice."""
-    plain = _plain(content)
+    plain = without_mark(content)
     try:
         return plain.decode()
     except UnicodeDecodeError:

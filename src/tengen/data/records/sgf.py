@@ -5,13 +5,12 @@ the search, so that nothing is lost between writing and reading (`sgf_reader`).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from tengen import __version__
 from tengen.data.format.identity import plain_options
 from tengen.data.records.moves import game_of
-from tengen.data.records.records import Ending, Record, header, one_line, shown_value
+from tengen.data.records.records import Annotation, Ending, Record, header, one_line, shown_value
 from tengen.games.go import PLAYERS
 from tengen.games.text import parse_grid
 
@@ -21,27 +20,13 @@ STONES = "XO"  # as Go's `render` shows them
 ENDINGS: dict[str, Ending] = {"R": "resigned", "T": "time", "F": "forfeit"}
 
 
-@dataclass(frozen=True)
-class Annotation:
-    """Comments on a move, and better moves."""
-
-    comment: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)  # such as BM, with their values
-    instead: tuple[int, ...] = ()  # actions that should have been played: a variation
-    instead_comment: str = ""
-
-
 def write(records: Iterable[Record]) -> str:
     """The games, one after the other. ValueError if one is not Go."""
-    return "".join(_write(record, {}) for record in records)
+    return "".join(write_annotated(record, {}) for record in records)
 
 
 def write_annotated(record: Record, annotations: Mapping[int, Annotation]) -> str:
     """One game with annotations of its moves, counted from 0; the moves of the game stay the main line."""
-    return _write(record, annotations)
-
-
-def _write(record: Record, annotations: Mapping[int, Annotation]) -> str:
     if record.game != "go":
         raise ValueError(f"SGF is for go, and this is a game of {record.game}")
     options = plain_options(game_of(record))

@@ -20,6 +20,7 @@ from tengen.data.records.records import (
     parse_header,
     parse_value,
     shorten,
+    without_errors,
 )
 from tengen.data.records.sgf import COLOURS, ENDINGS, LETTERS, STONES
 from tengen.data.records.sgf_tree import BEGIN, Node, SgfTree, decode, trees, unescape
@@ -32,18 +33,10 @@ _RANDOM = re.compile(r"startTurnIdx=(\d{1,4})\b")  # KataGo's self-play: the fir
 
 def read(content: bytes | str) -> list[Record]:
     """The games in an SGF file; at least one. RecordError says what is wrong with it."""
-    text = content if isinstance(content, str) else decode(content)
-    games = trees(text)
-    records = []
-    for number, tree in enumerate(games, 1):
-        try:
-            records.append(_read(tree.main_line))
-        except RecordError as error:
-            raise RecordError(f"game {number}: {error}" if len(games) > 1 else str(error)) from error
-    return records
+    return without_errors(read_each(content))
 
 
-def read_each(content: bytes) -> Iterator[Record | RecordError]:
+def read_each(content: bytes | str) -> Iterator[Record | RecordError]:
     """The games in an SGF file one by one, with an error in the place of each that cannot be read.
 
     After a game that is cut short, reading goes on at the next line that begins a game.
@@ -66,8 +59,7 @@ def comments(content: bytes | str, number: int = 0, own: bool = False) -> dict[i
     Comments that Tengen wrote begin with a value. They are left out, or with `own` only their values are.
     RecordError as for `read`.
     """
-    text = content if isinstance(content, str) else decode(content)
-    nodes = trees(text)[number].main_line
+    nodes = trees(decode(content))[number].main_line
     game = _follow(nodes, _size(nodes[0]))
     found = zip(_plies(game, _first_to_play(game)), game.comments, game.values, strict=True)
     told = (
@@ -81,8 +73,7 @@ def variations(content: bytes | str, number: int = 0) -> list[tuple[int, ...]]:
 
     Lines that cannot be read, or begin with other stones, are left out. RecordError as for `read`.
     """
-    text = content if isinstance(content, str) else decode(content)
-    tree = trees(text)[number]
+    tree = trees(decode(content))[number]
     size = _size(tree.main_line[0])
     main = _follow(tree.main_line, size)
     first, found = _first_to_play(main), []
