@@ -33,7 +33,7 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.run import directory, diverged, first_network, goals, locks, networks
-from tengen.run.config_watch import ConfigWatch
+from tengen.run.directory import ConfigWatch
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses

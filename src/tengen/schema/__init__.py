@@ -17,10 +17,10 @@ class attribute `moved` maps keys of earlier versions to `section.key`, where th
 `key_names(source)` gives the keys (`KeyNames`) of settings that files do not call by the names of their fields.
 """
 
-from tengen.schema.checking import Problem, check, from_data, from_options
+from tengen.schema.checking import Problem, check, from_data, from_json, from_options, read_json, write_json
 from tengen.schema.declaration import (
     REQUIRED,
-    Described,
+    Declared,
     KeyNames,
     Rule,
     before,
@@ -32,12 +32,11 @@ from tengen.schema.declaration import (
     values,
     variant,
 )
-from tengen.schema.json_files import from_json, read_json, write_json
 from tengen.schema.words import Path, dotted, in_quotes, leaves, quote, unknown
 
 __all__ = [
     "REQUIRED",
-    "Described",
+    "Declared",
     "KeyNames",
     "Path",
     "Problem",

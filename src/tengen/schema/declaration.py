@@ -50,22 +50,23 @@ class Variant:
 
 
 class Declared(NamedTuple):
-    """One field of a class that declares settings."""
+    """One setting, a field of a class. `default` is REQUIRED where there is none."""
 
     name: str
     shape: "Shape"
-    rule: Rule | Variant
+    rule: Any  # a Rule, or a Variant
     default: Any
-
-
-class Described(NamedTuple):
-    """A setting in words, for listings and comments. `default` is REQUIRED where there is none."""
-
-    name: str
-    expected: str
-    default: Any
-    help: str
     inside: KeyNames = _NO_NAMES  # of the settings of a section
+
+    @property
+    def expected(self) -> str:
+        """What its value must be, in words."""
+        return expected(self.shape, self.rule)
+
+    @property
+    def help(self) -> str:
+        """Its explanation."""
+        return self.rule.help
 
 
 def setting(
@@ -116,15 +117,14 @@ def declared(cls: type) -> tuple[Declared, ...]:
     return tuple(found)
 
 
-def describe(cls: type) -> list[Described]:
+def describe(cls: type) -> list[Declared]:
     """The settings of `cls` in order, without those of its variants, which depend on a value."""
-    return [_in_words(d, d.rule) for d in declared(cls) if isinstance(d.rule, Rule)]
+    return [setting for setting in declared(cls) if isinstance(setting.rule, Rule)]
 
 
 def before(cls: type) -> dict[str, Any]:
     """The settings of `cls` that are newer than others, each with the value for files from before it existed."""
-    rules = ((field.name, field.rule) for field in declared(cls))
-    return {name: rule.before for name, rule in rules if isinstance(rule, Rule) and rule.before is not ...}
+    return {setting.name: setting.rule.before for setting in describe(cls) if setting.rule.before is not ...}
 
 
 def key_names(cls: type, source: Any) -> KeyNames:
@@ -133,10 +133,10 @@ def key_names(cls: type, source: Any) -> KeyNames:
     return named(source) if named else _NO_NAMES
 
 
-def values(instance: Any, names: KeyNames | None = None) -> Iterator[tuple[Described, Any]]:
+def values(instance: Any, names: KeyNames | None = None) -> Iterator[tuple[Declared, Any]]:
     """Every setting of `instance` with its value, those of a variant among the others.
 
-    `names` of a section inside another one are `Described.inside`.
+    `names` of a section inside another one are `Declared.inside`.
     """
     names = key_names(type(instance), instance) if names is None else names
     for field in declared(type(instance)):
@@ -144,7 +144,7 @@ def values(instance: Any, names: KeyNames | None = None) -> Iterator[tuple[Descr
         if isinstance(field.rule, Variant):
             yield from values(value)
         elif key is not None:
-            yield _in_words(field, field.rule)._replace(name=key, inside=below(names, field.name)), value
+            yield field._replace(name=key, inside=below(names, field.name)), value
 
 
 def to_dict(instance: Any, names: KeyNames | None = None) -> dict[str, Any]:
@@ -177,22 +177,15 @@ def flat(
     instance: Any, path: Path = (), rule: Rule | None = None, names: KeyNames | None = None
 ) -> Iterator[FlatSetting]:
     """Every setting of `instance` and of its sections, with its value; the rule has the `change` that holds for it."""
-    above, names = rule or Rule(), key_names(type(instance), instance) if names is None else names
-    for field in declared(type(instance)):
-        value = getattr(instance, field.name)
-        if isinstance(field.rule, Variant):
-            yield from flat(value, path, above)
-            continue
-        if (key := names.get((field.name,), field.name)) is None:
-            continue
-        own, here = field.rule, (*path, key)
+    above = rule or Rule()
+    for setting, value in values(instance, names):
+        own, here = setting.rule, (*path, setting.name)
         change = "start" if "start" in (own.change, above.change) else own.change or above.change
-        change = None if own.fixed else change
-        own = dataclasses.replace(own, change=change, fixed=own.fixed or above.fixed)
+        own = dataclasses.replace(own, change=None if own.fixed else change, fixed=own.fixed or above.fixed)
         if dataclasses.is_dataclass(value):
-            yield from flat(value, here, own, below(names, field.name))
+            yield from flat(value, here, own, setting.inside)
         else:
-            yield FlatSetting(here, value, own, field.shape)
+            yield FlatSetting(here, value, own, setting.shape)
 
 
 def expected(found: "Shape", rule: Rule | None = None, names: KeyNames = _NO_NAMES) -> str:
@@ -272,10 +265,6 @@ def shape(annotation: Any) -> Shape:
     if args[-1] is Ellipsis:
         return found._replace(container="tuple", item=args[0])
     return found._replace(container="tuple", items=args)
-
-
-def _in_words(field: Declared, rule: Rule) -> Described:
-    return Described(field.name, expected(field.shape, rule), field.default, rule.help)
 
 
 def _number(annotation: Any, rule: Rule | None) -> str:
