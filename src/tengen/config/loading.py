@@ -78,7 +78,6 @@ def _load_any(found: source.ConfigSource, document: reader.Document, overrides: 
 
 
 def _config_class(name: Any, place: str) -> type[TrainerConfig]:
-    """The configuration of the trainer with that name."""
     if isinstance(name, str) and name in KINDS:
         return KINDS[name]
     if not importing.is_reference(name):

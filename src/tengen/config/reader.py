@@ -54,8 +54,6 @@ class Document:
 
 
 class _Unreadable(Exception):
-    """The text cannot be read any further."""
-
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
         self.message = message

@@ -24,7 +24,6 @@ def render(config: Any) -> str:
 
 
 def render_value(value: Any) -> str:
-    """The value of one setting, on one line."""
     if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value) and reader.plain(value) == value:
         return value
     return _flow(value)

@@ -74,7 +74,6 @@ class TrainerConfig:
             yield from self._nets(self.game)
 
     def _nets(self, section: GameSection) -> Iterator[tuple[str, str]]:
-        """Problems of the networks with this game."""
 
         game = section.make()
         for role in ROLES:
@@ -101,8 +100,6 @@ def _role_names(game: Any) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class DQNConfig(TrainerConfig):
-    """Deep Q-learning."""
-
     trainer: Literal["dqn"] = setting(REQUIRED, "the algorithm")
     host: DQNRoleSettings | None = setting(REQUIRED, "the role that moves first (null: it does not learn)")
     agent: DQNRoleSettings | None = setting(REQUIRED, "the other role (null: it does not learn)")

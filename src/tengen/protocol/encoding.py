@@ -31,7 +31,6 @@ def encode(message: Any) -> bytes:
 
 
 def decode(line: bytes | str) -> Any:
-    """The message in a line."""
     if len(line) > LONGEST:
         raise ProtocolError(f"a line of {len(line):,} bytes; expected at most {LONGEST:,}")
     try:

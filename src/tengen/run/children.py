@@ -78,7 +78,6 @@ class ChildProcess:
 
     @property
     def process(self) -> int | None:
-        """Its process ID, while it runs."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -87,7 +86,6 @@ class ChildProcess:
 
     @property
     def words(self) -> str:
-        """Its state, as far as the driver knows it."""
         if self.running:
             return "starting"
         if self.ended:

@@ -16,7 +16,6 @@ def note(folder: Path, message: str) -> None:
 
 
 def forget(folder: Path) -> None:
-    """Remove the message, because training was started again."""
     with contextlib.suppress(OSError):
         (folder / _NAME).unlink(missing_ok=True)
 

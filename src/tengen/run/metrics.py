@@ -35,8 +35,6 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # `json.loads` would
 
 @dataclass(frozen=True)
 class FoundMetrics:
-    """The content of a metrics file."""
-
     lines: tuple[dict[str, Any], ...]
     invalid: tuple[int, ...] = ()  # numbers of the other lines, from 1
 

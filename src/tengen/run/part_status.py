@@ -193,7 +193,6 @@ def look(base: Path) -> list[PartStatus]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the files of parts that died, with their leases."""
     watch = lease.LeaseWatch(minutes=5)
     for path in files.inside(folder):
         if not _NAME.fullmatch(path.name):

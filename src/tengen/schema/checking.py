@@ -31,8 +31,6 @@ T = TypeVar("T")
 
 
 class Problem(NamedTuple):
-    """Something that is wrong, and the keys that lead to it."""
-
     path: Path
     message: str
 
@@ -170,7 +168,6 @@ class _Checker:
     def _variant(
         self, rule: Variant, chosen: str | None, data: Mapping[Any, object], path: Path
     ) -> tuple[Any, list[str] | None]:
-        """The settings that go with `chosen`, and their keys."""
         if chosen is None:  # it was bad itself, and that has been reported
             return None, None
         try:

@@ -65,7 +65,6 @@ class Declared(NamedTuple):
 
     @property
     def help(self) -> str:
-        """Its explanation."""
         return self.rule.help
 
 
@@ -165,8 +164,6 @@ def below(names: KeyNames, *section: str | int) -> KeyNames:
 
 
 class FlatSetting(NamedTuple):
-    """A setting of a whole tree of sections."""
-
     path: Path
     value: Any
     rule: Rule

@@ -96,10 +96,7 @@ class SelfplaySettings:
         1.0, "a game is decided once several searches in a row give one player at least this value", low=0, high=1
     )
     decided_full_share: float = setting(
-        1.0,
-        "factor of full_share once a game is decided (1: no change)",
-        low=0,
-        high=1,
+        1.0, "factor of full_share once a game is decided (1: no change)", low=0, high=1
     )
     cheap_weight: float = setting(
         0.0, "weight of rows from cheap searches, which train no policy (0: they are dropped)", low=0, high=1

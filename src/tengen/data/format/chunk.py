@@ -75,7 +75,6 @@ class Meta:
         return words if self.left_out else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
         own = {"schema": SCHEMA, "network": self.network, "rows": self.rows, "games": self.games}
         return {**own, "format": self.form.to_dict(), **self.game.to_dict(), **self.more}
 

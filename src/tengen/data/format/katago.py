@@ -51,7 +51,6 @@ def is_katago(archive: Archive) -> bool:
 
 
 def shapes(rows: int, side: int, columns: int = TARGETS) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Shape and type of every array."""
     area = side * side
     byte, small, short, single = (np.dtype(kind) for kind in (np.uint8, np.int8, np.int16, np.float32))
     return {
@@ -175,7 +174,6 @@ def count_fitting(archive: Archive, rows: int, form: RowFormat) -> int:
 
 
 def count_games(archive: Archive, rows: int) -> int:
-    """How many different games there are."""
     shape = (rows, archive.header("globalTargetsNC")[0][-1])
     return len(np.unique(games_of(archive.read("globalTargetsNC", shape, np.dtype(np.float32))), axis=0))
 

@@ -68,8 +68,6 @@ _TARGET = re.compile(r"([a-z][a-z0-9_]*):(point|action|number):(int8|float16|flo
 
 
 class Field(NamedTuple):
-    """Shape and type of one field of a row."""
-
     shape: tuple[int, ...]
     dtype: np.dtype
 
@@ -138,17 +136,14 @@ class RowFormat:
 
     @cached_property
     def field_bytes(self) -> Mapping[str, int]:
-        """Name -> memory of that field in one row."""
         sizes = {name: math.prod(shape) * dtype.itemsize for name, (shape, dtype) in self.fields.items()}
         return MappingProxyType(sizes)
 
     @cached_property
     def row_bytes(self) -> int:
-        """Memory of one row."""
         return sum(self.field_bytes.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in JSON values."""
         return json.loads(json.dumps(asdict(self)))
 
     @staticmethod

@@ -71,10 +71,7 @@ _EXPECTED: dict[str, tuple[_Check, str]] = {
         "numbers of at least 0, or unknown",
     ),
     "weight": (lambda r: _weight(r["weight"]), f"numbers from 0 to {LARGEST:.0e}"),
-    "opponent_policy": (
-        lambda r: _policy(r["opponent_policy"], r["opponent_weight"]),
-        "probabilities that sum to 1",
-    ),
+    "opponent_policy": (lambda r: _policy(r["opponent_policy"], r["opponent_weight"]), "probabilities that sum to 1"),
     "opponent_weight": (lambda r: _weight(r["opponent_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
     "ownership": (
         lambda r: ((abs(r["ownership"].astype(np.int16)) <= 1) | (r["ownership"] == UNKNOWN)).all((-1, -2)),

@@ -70,8 +70,6 @@ class LoaderTimeout(TengenError, TimeoutError):
 
 @dataclass(frozen=True)
 class LoaderStats:
-    """Current figures of a loader."""
-
     stages: tuple[StageStats, ...]  # in the order in which files pass them; of the splits in use
     counts: Mapping[Split, SplitCounts]
     passed_over: Mapping[Split, int]  # files never read, because there were enough newer ones for the pool
@@ -83,7 +81,6 @@ class LoaderStats:
         return next(stage for stage in self.stages if (stage.name, stage.split) == (name, split))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in JSON values."""
         rejected = [{**item._asdict(), "path": str(item.path)} for item in self.last_rejected]
         return {
             "stages": [asdict(stage) for stage in self.stages],

@@ -96,7 +96,6 @@ class Channel(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Items that are there."""
         return len(self._items)
 
     def words(self) -> str:
@@ -153,8 +152,6 @@ class Ticks(Channel[None]):
 
 @dataclass(frozen=True)
 class StageStats:
-    """Figures of one stage."""
-
     split: str  # empty for the stage that all splits share
     name: str
     items: int  # given to the next stage: files, chunks, blocks of rows, batches
@@ -218,7 +215,6 @@ class Meter:
 
     @contextmanager
     def waiting(self, doing: Activity) -> Iterator[None]:
-        """Around a call that may have to wait."""
         before = self.turn(doing)
         try:
             yield
@@ -226,7 +222,6 @@ class Meter:
             self.turn(before)
 
     def count(self, rows: int, items: int = 1) -> None:
-        """Count items with that many rows in all."""
         with self._lock:
             now = self._now()
             self._items += items

@@ -21,8 +21,6 @@ _kept = lru_cache(maxsize=64)
 
 
 class RecordMove(NamedTuple):
-    """A move by its player and name."""
-
     player: int
     name: str
 

@@ -33,8 +33,6 @@ _STANDARD = ("", "standard", "chess", "normal", "chess960", "fischerandom", "fis
 
 
 class PgnMove(NamedTuple):
-    """A move as the file has it."""
-
     name: str
     comment: str
 

@@ -173,7 +173,6 @@ def record_format(content: bytes) -> RecordFormat:
 
 
 def file_name(stem: str, game: str) -> str:
-    """The name of a file of games."""
     return f"{stem}.{ENDINGS.get(game, 'txt')}"
 
 
@@ -252,7 +251,6 @@ def shown_value(value: float | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line."""
     return " ".join(printable(text).split())
 
 

@@ -47,8 +47,6 @@ _SAME_SCORE = 1.0  # points by which two ways to count a finished game may diffe
 
 
 class _Waiting(NamedTuple):
-    """A record to replay."""
-
     record: Record
     komi: float | None  # Go's
     number: tuple[int, int]  # the name of the game in its rows
@@ -73,7 +71,6 @@ class RowMaker:
         self._count = 0
 
     def skip(self, reason: str, example: str) -> None:
-        """Count a game that is not used."""
         self.skipped[reason] += 1
         self.examples.setdefault(reason, example)
 
@@ -99,7 +96,6 @@ class RowMaker:
             yield from self._chunks(self._chunk_rows)
 
     def finish(self) -> Iterator[Rows]:
-        """The rows of all remaining games."""
         for replayed, waiting in self._waiting.items():
             self._ready += self._make(replayed, waiting)
             yield from self._chunks(self._chunk_rows)
@@ -332,7 +328,6 @@ def from_games(
 
 
 def skipped_lines(skipped: dict[str, int], examples: dict[str, str]) -> list[str]:
-    """How many games were not used, and why."""
     return [
         f"skipped {number:,}: {reason}" + (f" (such as {examples[reason]})" if examples.get(reason) else "")
         for reason, number in sorted(skipped.items(), key=lambda item: -item[1])

@@ -89,7 +89,6 @@ def _rules(options: dict[str, Any]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text as the value of a property."""
     return text.replace("\\", "\\\\").replace("]", "\\]")
 
 

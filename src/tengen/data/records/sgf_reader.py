@@ -86,8 +86,6 @@ def variations(content: bytes | str, number: int = 0) -> list[tuple[int, ...]]:
 
 
 class _Game(NamedTuple):
-    """The content of the nodes of a game."""
-
     stones: dict[int, int]  # point -> colour, at the start
     to_play: int | None  # where that is said
     moves: list[tuple[int, int]]  # (colour, action)

@@ -117,7 +117,6 @@ class ShufflePlan:
 
     @property
     def bytes_read(self) -> int:
-        """The bytes that are read from the store."""
         return sum(source.bytes for source in self.sources)
 
     @property
@@ -175,8 +174,7 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
         if taken:
             sources.append(item._replace(rows=taken, skipped=item.rows - taken))
     return ShufflePlan(
-        *(survey.store, survey.form, survey.game, settings, window),
-        *(tuple(reversed(sources)), tuple(problems), total),
+        *(survey.store, survey.form, survey.game, settings, window), *(tuple(reversed(sources)), tuple(problems), total)
     )
 
 
@@ -230,8 +228,6 @@ class ShuffleMemory:
 
 
 class FilePart(NamedTuple):
-    """The rows drawn from one chunk."""
-
     source: ShuffleSource
     rows: int
 
@@ -252,7 +248,6 @@ class RowRun:
 
 
 def draw(plan: ShufflePlan, random: np.random.Generator) -> tuple[RowRun, ...]:
-    """Draw all runs of a shuffle."""
     counts = shares([source.rows for source in plan.sources], plan.rows, random)
     runs: list[RowRun] = []
     for side in SIDES:

@@ -42,8 +42,6 @@ _Out = TypeVar("_Out")
 
 
 class ShuffleProgress(NamedTuple):
-    """Progress of a shuffle."""
-
     doing: str  # "reading" or "writing"
     rows: int
     of: int
@@ -87,7 +85,6 @@ def shuffle(
 
 
 def _index(plan: ShufflePlan, result: "_Result") -> dict[str, object]:
-    """The content of index.json; see docs/shuffle.md."""
     bad = {problem.path for problem in result.problems}
     return {
         "schema": folders.SCHEMA,
@@ -138,15 +135,11 @@ class _Stopped(Exception):
 
 
 class _Result(NamedTuple):
-    """The files that were made."""
-
     files: Mapping[str, list[ShuffledFile]]  # side -> in order
     problems: list[ShuffleProblem]  # found while reading
 
 
 class _Written(NamedTuple):
-    """A run in the scratch folder."""
-
     path: Path
     bounds: np.ndarray  # Int64[F + 1]: the rows for file f are those from bounds[f] to bounds[f + 1]
     problems: list[ShuffleProblem]
@@ -225,7 +218,6 @@ class _Work:
                 raise
 
     def _read_run(self, run: RowRun) -> _Written:
-        """Read the chunks of a run, and write its rows, in random order, into the scratch folder."""
         plan, random = self._plan, self._random(1, run.number)
         places = random.permutation(run.rows)
         block = np.empty((run.rows, plan.form.row_bytes), np.uint8)
@@ -277,7 +269,6 @@ class _Work:
         return {name: columns[name].view(dtype).reshape(len(order), *shape) for name, (shape, dtype) in fields}
 
     def _write_file(self, side: str, number: int, runs: list[_Written]) -> ShuffledFile | None:
-        """Collect the rows of a file from all runs, and write them in random order; None if there are none."""
         if self._ended.is_set():
             raise _Stopped
         form = self._plan.form

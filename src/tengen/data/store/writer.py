@@ -52,7 +52,6 @@ class Writer:
 
     @property
     def waiting(self) -> int:
-        """Jobs that are not done yet."""
         with self._changed:
             return self._waiting
 
@@ -101,7 +100,6 @@ class Writer:
             self._changed.notify_all()
 
     def _raise(self) -> None:
-        """Raise the first error, if there was one."""
         if not self._errors:
             return
         what, error = self._errors[0]
