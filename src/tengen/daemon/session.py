@@ -24,7 +24,7 @@ from tengen.config.settings.data import LoaderSettings
 from tengen.daemon.uploads import Uploads
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.identity import GameIdentity
-from tengen.data.format.lc0_rows import is_chess, reader
+from tengen.data.format.lc0 import is_chess, reader
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.format.tars import SUFFIX
 from tengen.data.loader.loader import Loader, LoaderTimeout

@@ -24,6 +24,7 @@ from tengen import files, schema
 from tengen.errors import OptionError
 from tengen.files import lease
 from tengen.run import safe_exit
+from tengen.run.children import KINDS
 from tengen.run.part import Progress
 
 FOLDER = "parts"
@@ -36,9 +37,7 @@ _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
 _SILENT = 300.0  # seconds without a sign after which a part of another machine, or of an earlier boot, counts as dead
 _FORGOTTEN = 86_400.0  # seconds after which its files are removed; more than the clocks of two machines may differ
-_NAME = re.compile(
-    r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|cluster|daemon)-([A-Za-z0-9-]{1,80})\.json"
-)
+_NAME = re.compile(rf"({'|'.join((*KINDS, *DRIVERS))})-([A-Za-z0-9-]{{1,80}})\.json")
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,7 @@ def look(base: Path) -> list[PartStatus]:
             age = min(max(age, 0.0), _REST)
             found.append(replace(about, alive=alive, seconds=about.seconds + age, running=about.running + age))
     found += [node for part in found if part.kind in DRIVERS for node in part.nodes()]
-    order = (*DRIVERS, NODE, "selfplay", "shuffle", "train", "export", "gate")
+    order = (*DRIVERS, NODE, *KINDS)
     return sorted(found, key=lambda part: (order.index(part.kind), part.name))
 
 

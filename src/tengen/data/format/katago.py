@@ -21,6 +21,7 @@ import numpy as np
 from tengen.data.format.archive import HEADER_LIMIT, Archive
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import EXTRAS, UNKNOWN, WEIGHTS, RowFormat, Rows
+from tengen.data.format.rows import count_games as distinct_games
 from tengen.data.format.sanity import LARGEST
 from tengen.errors import OptionError
 
@@ -175,7 +176,7 @@ def count_fitting(archive: Archive, rows: int, form: RowFormat) -> int:
 
 def count_games(archive: Archive, rows: int) -> int:
     shape = (rows, archive.header("globalTargetsNC")[0][-1])
-    return len(np.unique(games_of(archive.read("globalTargetsNC", shape, np.dtype(np.float32))), axis=0))
+    return distinct_games(games_of(archive.read("globalTargetsNC", shape, np.dtype(np.float32))))
 
 
 def _check_sizes(name: str, values: np.ndarray) -> None:

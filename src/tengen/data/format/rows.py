@@ -201,6 +201,17 @@ def check(form: RowFormat, rows: Mapping[str, Any]) -> int:
     return count or 0
 
 
+def game_numbers(game: np.ndarray) -> np.ndarray:
+    """UInt64[N]: the field `game` of rows, UInt32[N, 2], as one number each."""
+    words = game.astype(np.uint64)
+    return words[:, 0] << np.uint64(32) | words[:, 1]
+
+
+def count_games(game: np.ndarray) -> int:
+    """How many different games there are in the field `game` of rows."""
+    return len(np.unique(game_numbers(game)))
+
+
 def unknown(dtype: Any) -> Any:
     """What fills a target of this type in rows that do not know it."""
     return UNKNOWN if np.issubdtype(dtype, np.integer) else np.nan

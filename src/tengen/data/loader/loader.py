@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -82,13 +81,7 @@ class LoaderStats:
 
     def to_dict(self) -> dict[str, Any]:
         rejected = [{**item._asdict(), "path": str(item.path)} for item in self.last_rejected]
-        return {
-            "stages": [asdict(stage) for stage in self.stages],
-            "counts": {split: asdict(counts) for split, counts in self.counts.items()},
-            "passed_over": dict(self.passed_over),
-            "rejected": dict(self.rejected),
-            "last_rejected": rejected,
-        }
+        return {**asdict(self), "last_rejected": rejected}
 
 
 class Loader:
@@ -230,12 +223,10 @@ class Loader:
         for pipeline in self._pipelines.values():
             pipeline.join()
 
-    def __enter__(self) -> "Loader":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

@@ -168,30 +168,6 @@ class StageStats:
     queue_capacity: int | None  # None: no limit
 
 
-class Rate:
-    """Events per second over the last seconds; falls to 0 when nothing happens."""
-
-    def __init__(self, now: float) -> None:
-        self._began = now
-        self._buckets: deque[tuple[int, int]] = deque()  # whole second, events in it
-
-    def add(self, count: int, now: float) -> None:
-        second = int(now)
-        if self._buckets and self._buckets[-1][0] == second:
-            count += self._buckets.pop()[1]
-        self._buckets.append((second, count))
-        self._forget(second)
-
-    def value(self, now: float) -> float:
-        self._forget(int(now))
-        span = now - max(self._began, int(now) - _WINDOW + 1)
-        return sum(count for _, count in self._buckets) / span if span > 0 else 0.0
-
-    def _forget(self, second: int) -> None:
-        while self._buckets and self._buckets[0][0] <= second - _WINDOW:
-            self._buckets.popleft()
-
-
 class Meter:
     """Counts and times of one stage. One thread works, any thread may ask."""
 
@@ -201,8 +177,9 @@ class Meter:
         self._doing: Activity = "idle"
         self._since = now()
         self._seconds: dict[Activity, float] = {}
+        self._began = self._since
         self._items = self._rows = 0
-        self._item_rate, self._row_rate = Rate(self._since), Rate(self._since)
+        self._recent: deque[tuple[float, int, int]] = deque()  # time, items and rows of the last seconds
 
     def turn(self, doing: Activity) -> Activity:
         """Start another activity; returns the one before."""
@@ -226,8 +203,8 @@ class Meter:
             now = self._now()
             self._items += items
             self._rows += rows
-            self._item_rate.add(items, now)
-            self._row_rate.add(rows, now)
+            self._recent.append((now, items, rows))
+            self._forget(now)
 
     def stats(self, split: str, name: str, waits_for: str, queue: int, capacity: int | None) -> StageStats:
         """The figures at this moment; `waits_for` is what it waits for if it waits for input."""
@@ -235,14 +212,16 @@ class Meter:
             now = self._now()
             lasts = now - self._since
             seconds = self._seconds | {self._doing: self._seconds.get(self._doing, 0.0) + lasts}
+            self._forget(now)
+            span = min(now - self._began, _WINDOW) or 1.0
             waits = {"input": waits_for, "output": "room in the stage behind it"}
             return StageStats(
                 split=split,
                 name=name,
                 items=self._items,
                 rows=self._rows,
-                items_per_second=self._item_rate.value(now),
-                rows_per_second=self._row_rate.value(now),
+                items_per_second=sum(items for _, items, _ in self._recent) / span,
+                rows_per_second=sum(rows for *_, rows in self._recent) / span,
                 working=seconds.get("working", 0.0),
                 waiting_for_input=seconds.get("input", 0.0),
                 waiting_for_output=seconds.get("output", 0.0),
@@ -252,6 +231,10 @@ class Meter:
                 queue=queue,
                 queue_capacity=capacity,
             )
+
+    def _forget(self, now: float) -> None:
+        while self._recent and self._recent[0][0] <= now - _WINDOW:
+            self._recent.popleft()
 
 
 class Incoming:

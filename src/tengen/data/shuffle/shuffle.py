@@ -28,6 +28,7 @@ import numpy as np
 
 from tengen import files, schema
 from tengen.data.format import chunk
+from tengen.data.format.rows import count_games
 from tengen.data.shuffle import folders
 from tengen.data.shuffle.folders import Shuffle, ShuffledFile
 from tengen.data.shuffle.plan import SIDES, RowRun, ShufflePlan, ShuffleProblem, draw
@@ -279,7 +280,7 @@ class _Work:
         order = self._random(2, SIDES.index(side), number).permutation(count)
         fields = self._fields(block, order)
         del block
-        meta = chunk.Meta(self._plan.game, form, _NETWORK, count, chunk.count_games(fields["game"]))
+        meta = chunk.Meta(self._plan.game, form, _NETWORK, count, count_games(fields["game"]))
         path = self._part / side / f"{number:05d}.npz"
         with files.writing(path), path.open("x+b") as file:
             chunk.pack(file, meta, fields.items(), compress=self._plan.settings.compress)
