@@ -1,10 +1,5 @@
 """Parts as separate processes: started, restarted when they die, and stopped in order.
 
-    child = ChildProcess("train", command("train", base), base / "logs" / "train.log")
-    child.start()
-    words = child.look()    # regularly: "train ended with code 1: ...; starting it again in 4 s"
-    child.stop()
-
 Each is in a new session, so that a terminal's Ctrl-C reaches only the driver. It knows the driver's process
 (`run/signals.py`), and ends by itself if that is killed.
 """

@@ -1,10 +1,5 @@
 """What parts and runs are doing, for other processes to read: RUN/parts/<part>.json, with a lease while they live.
 
-    with StatusWriter(base, "train", "main") as writer:
-        writer.show(Progress("trained 4,096 of 20,000 samples", ...))
-
-    for part in look(base): print(part.part, part.words)
-
 A part removes its file when it ends. If it was killed, the file stays and its expired lease shows that (`lease.py`).
 Times are durations, measured by the part itself, so clocks may differ between machines.
 """

@@ -20,7 +20,6 @@ from tengen.schema.declaration import (
     Variant,
     below,
     declared,
-    describe,
     expected,
     key_names,
     shape,
@@ -50,9 +49,7 @@ def from_options(cls: type[T], options: Mapping[str, object], what: str) -> T:
 
     Raises OptionError, which is a ValueError, naming `what` and listing every problem.
     """
-    defaults = {setting.name: setting.default for setting in describe(cls) if setting.default is not REQUIRED}
-    checker = _Checker("option")
-    return checker.result(cls, {**defaults, **options}, what)
+    return from_data(cls, options, what, strict=True, noun="option")
 
 
 def from_data(cls: type[T], data: object, what: str = "", *, strict: bool = False, noun: str = "key") -> T:

@@ -1,12 +1,4 @@
-"""From files to batches, on threads.
-
-    source = data.FileList(sorted(shuffle.glob("*.npz")))       # these files, once each, and then the end
-    source = data.Folder(run / "selfplay")                      # all files that ever come
-    with data.Loader(source, form, game, settings) as loader:
-        while (batch := loader.get_next_batch("train")) is not None:
-            rows = dict(zip(loader.names, batch))
-
-The stages of one split:
+"""From files to batches, on threads. The stages of one split:
 
     files -> read -> pool -> unpack -> mix -> batch -> batches
 
@@ -45,7 +37,6 @@ from tengen.data.loader.stages import (
     Channel,
     ChannelClosed,
     ChannelEnded,
-    Incoming,
     Meter,
     Stage,
     StageFailed,
@@ -186,9 +177,8 @@ class Loader:
                 ready = pipeline.batches
                 consumer = self._consumers[split].stats(split, "consumer", "batches", ready.waiting, ready.capacity)
                 stages += [*pipeline.stats(), consumer]
-        ledger = self._ledger
         passed_over: dict[Split, int] = {split: pipeline.passed_over for split, pipeline in self._pipelines.items()}
-        return LoaderStats(tuple(stages), ledger.counts(), passed_over, ledger.kinds(), ledger.rejected())
+        return LoaderStats(tuple(stages), self.counts(), passed_over, *self._ledger.rejected())
 
     def remarks(self) -> list[str]:
         """Remarks since the last call about files of which only some rows are used: the first few, and a count."""
@@ -347,7 +337,7 @@ class _Reader:
     ledger: LoaderLedger
     useless: Callable[[], None]  # called for each file that gives no rows
 
-    def work(self, incoming: Incoming) -> Iterator[Arrived]:
+    def work(self, incoming: Stage) -> Iterator[Arrived]:
         pending: deque[tuple[FoundFile, Future[Rows | None]]] = deque()
         ended = False
         with ThreadPoolExecutor(self.readers, f"tengen-{self.split}-reader") as threads:

@@ -284,14 +284,10 @@ class LoaderLedger:
         with self._lock:
             return dict(self._counts)
 
-    def kinds(self) -> dict[RejectionKind, int]:
+    def rejected(self) -> tuple[dict[RejectionKind, int], tuple[RejectedFile, ...]]:
+        """The number of rejected files, by kind, and the last hundred of them, oldest first."""
         with self._lock:
-            return {kind: self._kinds[kind] for kind in get_args(RejectionKind)}
-
-    def rejected(self) -> tuple[RejectedFile, ...]:
-        """The last hundred rejected files, oldest first."""
-        with self._lock:
-            return tuple(self._rejected)
+            return {kind: self._kinds[kind] for kind in get_args(RejectionKind)}, tuple(self._rejected)
 
     def state(self) -> dict[str, Any]:
         """The counts and the files they include, in JSON values. Files that are gone are forgotten."""

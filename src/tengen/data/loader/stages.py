@@ -4,11 +4,11 @@ The work itself is a generator over incoming items, so it can be tested without 
 queues, clocks and ends. Channels are bounded, and everybody who waits at one wakes when it ends.
 """
 
+import contextlib
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -190,7 +190,7 @@ class Meter:
             self._doing, self._since = doing, now
             return before
 
-    @contextmanager
+    @contextlib.contextmanager
     def waiting(self, doing: Activity) -> Iterator[None]:
         before = self.turn(doing)
         try:
@@ -237,41 +237,18 @@ class Meter:
             self._recent.popleft()
 
 
-class Incoming:
-    """The items that come to a stage; its waiting for them is timed."""
-
-    def __init__(self, channel: Channel[Any], meter: Meter) -> None:
-        self._channel, self._meter = channel, meter
-
-    def poll(self) -> Any | None:
-        """The next item if there is one. ChannelEnded when there will be none."""
-        return self._channel.poll()
-
-    def get(self) -> Any:
-        """The next item. ChannelEnded when there will be none."""
-        with self._meter.waiting("input"):
-            return self._channel.get()
-
-    def __iter__(self) -> Iterator[Any]:
-        while True:
-            try:
-                item = self.get()
-            except ChannelEnded:
-                return
-            yield item
-
-
 class Stage:
     """Begins to work at `start`, and ends when its input does, when a channel is closed, or when it fails.
 
-    A failure passes on to the stages behind it, and so to the caller who waits for a batch.
+    A failure passes on to the stages behind it, and so to the caller who waits for a batch. Its work gets the stage
+    itself, which gives the items that come in, and times the waiting for them.
     """
 
     def __init__(
         self,
         split: str,
         name: str,
-        work: Callable[[Incoming], Iterator[Any]],
+        work: "Callable[[Stage], Iterator[Any]]",
         inbox: Channel[Any],
         outbox: Channel[Any],
         *,
@@ -287,6 +264,20 @@ class Stage:
         self._meter = Meter()
         self._thread = threading.Thread(target=self._run, name=f"tengen-{split or 'all'}-{name}", daemon=True)
 
+    def __iter__(self) -> Iterator[Any]:
+        with contextlib.suppress(ChannelEnded):
+            while True:
+                yield self.get()
+
+    def get(self) -> Any:
+        """The next item that comes in. ChannelEnded when there will be none."""
+        with self._meter.waiting("input"):
+            return self._inbox.get()
+
+    def poll(self) -> Any | None:
+        """The next item if it is there already. ChannelEnded when there will be none."""
+        return self._inbox.poll()
+
     def start(self) -> None:
         self._thread.start()
 
@@ -301,7 +292,7 @@ class Stage:
     def _run(self) -> None:
         self._meter.turn("working")
         try:
-            for item in self._work(Incoming(self._inbox, self._meter)):
+            for item in self._work(self):
                 self._meter.count(self._rows(item), self._items(item))
                 with self._meter.waiting("output"):
                     self._outbox.put(item)

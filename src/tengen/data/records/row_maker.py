@@ -2,12 +2,6 @@
 
 They are as if self-play had searched the moves.
 
-    maker = RowMaker(game, RowFormat.of(game, ("ownership",)))
-    for record in records:
-        maker.add(record)
-    for rows in maker.finish(): ...      # whole games, of at most `chunk_rows` rows
-    maker.skipped                        # reason -> games
-
 The policy target is the move that was played, the outcome is that of the record. Targets of the final position are
 known if the game was counted there: if it is over, or, in Go, if the board as it stands counts to the record's score.
 Games of Go may have other rules, komi and smaller boards than `game`: rows contain all three.
@@ -54,7 +48,7 @@ class _Waiting(NamedTuple):
 
 
 class RowMaker:
-    """Collects records of one game and replays them in batches."""
+    """Collects records of one game, replays them in batches, and counts those that cannot be used (`skipped`)."""
 
     def __init__(self, game: Game, form: RowFormat, chunk_rows: int = 20_000) -> None:
         self.game, self.form = game, form

@@ -1,11 +1,5 @@
 """The shuffle: rows of the window, drawn at random, in random order, in files of a fixed size.
 
-    survey = WindowSurvey(store, form, game)
-    what = plan(survey, settings, window)          # print(what) for a dry run
-    made = shuffle(what, base, seed=1)
-    with newest(base).open() as found:             # the trainer
-        for file in found.train: read_chunk(file.path)
-
 It takes two passes over the rows, with threads, through a scratch folder. First each *run* of chunks (plan.py) is read
 into one block of memory, every row at a random place, and written to the scratch folder. Then each file collects its
 part of every run and puts it in random order. Both passes are bounded by `memory_bytes`, and read and write in long
