@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from tengen import files, schema
-from tengen.config import role_keys
 from tengen.config.loading import load_any
 from tengen.config.override import read_overrides, with_values
 from tengen.config.problems import ConfigError
 from tengen.config.rendering import HEADER, render, render_value
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
-from tengen.config.trainers import TrainerConfig
+from tengen.config.trainers import TrainerConfig, current_key
 from tengen.files import lock
 from tengen.run import changes, first_network
 from tengen.run.changes import SettingChange
@@ -102,14 +101,14 @@ def settled(config: C, base: Path, overrides: Sequence[str] = ()) -> tuple[C, li
         return config, []
     before: dict[str, str] = {}  # the values at the last start
     for made in changes.read(base):
-        key = schema.dotted(role_keys.current(config, tuple(made.key.split("."))))
+        key = schema.dotted(current_key(config, tuple(made.key.split("."))))
         if made.by == "set":
             before.setdefault(key, made.old)
         else:
             before.pop(key, None)
     if not before:
         return config, []
-    named = {schema.dotted(role_keys.current(config, override.path)) for override in read_overrides(overrides)[0]}
+    named = {schema.dotted(current_key(config, override.path)) for override in read_overrides(overrides)[0]}
     values = {schema.dotted(key): render_value(value) for key, value, *_ in schema.flat(config)}
     kept = {
         key: value

@@ -15,16 +15,19 @@ from tengen.errors import OptionError
 from tengen.schema.declaration import (
     NUMBERS,
     REQUIRED,
+    Path,
     Rule,
     Shape,
     Variant,
     below,
     declared,
+    dotted,
     expected,
     key_names,
+    quote,
     shape,
+    unknown,
 )
-from tengen.schema.words import Path, dotted, quote, unknown
 
 T = TypeVar("T")
 

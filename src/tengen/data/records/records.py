@@ -107,10 +107,10 @@ def load_variations(path: Path, number: int) -> list[tuple[int, ...]]:
 
     Plain text has none. RecordError as for `load_records`.
     """
-    from tengen.data.records import pgn_reader, sgf_reader
+    from tengen.data.records import pgn, sgf
 
     content = files.read_bytes(path)
-    readers = {"sgf": sgf_reader.variations, "pgn": pgn_reader.variations}
+    readers = {"sgf": sgf.variations, "pgn": pgn.variations}
     reader = readers.get(record_format(content))
     return reader(content, number) if reader else []
 
@@ -120,14 +120,14 @@ def load_comments(path: Path, number: int, own: bool = False) -> dict[int, str]:
 
     Plain text has none. RecordError as for `load_records`.
     """
-    from tengen.data.records import pgn_reader, sgf_reader
+    from tengen.data.records import pgn, sgf
 
     content = files.read_bytes(path)
     match record_format(content):
         case "sgf":
-            return sgf_reader.comments(content, number, own)
+            return sgf.comments(content, number, own)
         case "pgn":
-            return pgn_reader.comments(content, number)
+            return pgn.comments(content, number)
         case "txt":
             return {}
 
@@ -137,12 +137,12 @@ def read_each(path: Path) -> Iterator[Record | RecordError]:
 
     A file called `.sgfs` has a game on each line, as KataGo writes them.
     """
-    from tengen.data.records import pgn_reader, sgf_reader, text
+    from tengen.data.records import pgn, sgf, text
 
     content = files.read_bytes(path)
     try:
         kind = record_format(content)
-        reader = {"sgf": sgf_reader.read_each, "pgn": pgn_reader.read_each, "txt": text.read_each}[kind]
+        reader = {"sgf": sgf.read_each, "pgn": pgn.read_each, "txt": text.read_each}[kind]
         for part in content.splitlines() if kind == "sgf" and path.suffix.lower() == ".sgfs" else [content]:
             yield from reader(part)
     except RecordError as error:
