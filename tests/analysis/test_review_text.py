@@ -7,8 +7,8 @@ import sgfmill.sgf
 
 from tengen.analysis import review_output
 from tengen.analysis.review import Review
-from tengen.data.records import sgf, sgf_reader, text
-from tengen.data.records.records import Record
+from tengen.data.records import sgf, text
+from tengen.data.records.records import Annotation, Record
 from tests.helpers.analyses import go_review, judged, make, state_after
 from tests.helpers.patience import LONG
 
@@ -39,7 +39,7 @@ def test_another_reader_of_sgf_finds_moves_comments_and_variations() -> None:
 
 def test_tengen_reads_the_same_game_with_the_values_of_the_review() -> None:
     review = go_review()
-    (record,) = sgf_reader.read(review_output.as_record(review))
+    (record,) = sgf.read(review_output.as_record(review))
     assert record.actions == review.record.actions
     assert record.values == (0.10, -0.90, 0.92, -1.0)
     assert record.players == review.record.players
@@ -53,13 +53,13 @@ def test_what_others_have_said_is_kept() -> None:
     main = sgfmill.sgf.Sgf_game.from_string(content).get_main_sequence()[1:]
     assert main[1].get("C").endswith("\n\nTerrible ] move")
     assert main[2].get("C") == "He resigns"
-    assert sgf_reader.comments(content) == {2: "He resigns"}  # the others begin with a value of the review
+    assert sgf.comments(content) == {2: "He resigns"}  # the others begin with a value of the review
 
 
 def test_what_was_not_reviewed_keeps_its_value() -> None:
     review = go_review(until=2)
     review = replace(review, record=replace(review.record, values=(None, None, 0.25, None)))
-    (record,) = sgf_reader.read(review_output.as_record(review))
+    (record,) = sgf.read(review_output.as_record(review))
     assert record.values == (0.10, -0.90, 0.25, None)
     assert "stopped after 2 of 4 moves" in record.notes["review 1"]
 
@@ -75,8 +75,8 @@ def test_gnu_go_reads_it(tmp_path: Path) -> None:
 def test_a_long_game_with_a_variation_at_every_move_can_be_read() -> None:
     game = make("go", size=5, komi=6.5)
     record = Record.of(game, [25, *[n % 25 for n in range(400)]])
-    content = sgf.write_annotated(record, {ply: sgf.Annotation("c", {}, (24, 0)) for ply in range(401)})
-    (back,) = sgf_reader.read(content)
+    content = sgf.write_annotated(record, {ply: Annotation("c", {}, (24, 0)) for ply in range(401)})
+    (back,) = sgf.read(content)
     assert back.actions == record.actions
     assert len(sgfmill.sgf.Sgf_game.from_string(content).get_main_sequence()) == 402
 

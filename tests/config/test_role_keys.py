@@ -10,7 +10,7 @@ from tengen import games
 from tengen.config import render
 from tengen.config.loading import from_dict, load_any
 from tengen.config.problems import ConfigError
-from tengen.config.role_keys import current
+from tengen.config.trainers import current_key
 from tengen.games.tic_tac_toe import TicTacToe
 from tengen.schema import to_dict
 
@@ -64,9 +64,9 @@ def test_names_of_earlier_versions(tmp_path: Path) -> None:
     file.write_text(old_text().replace("\nhost:\n", "\nhost: 3\nwrong:\n"))
     assert "x: expected a section with the keys net, " in problems(config=file)
     assert f"got 3 ({file}, line {line})" in problems(config=file)
-    assert current(X_AND_O, ("host", "batch")) == ("x", "batch")
-    assert current(X_AND_O, ("players", "agent")) == ("players", "o")
-    assert current(load_any("dqn_hironaka2"), ("host", "batch")) == ("host", "batch")
+    assert current_key(X_AND_O, ("host", "batch")) == ("x", "batch")
+    assert current_key(X_AND_O, ("players", "agent")) == ("players", "o")
+    assert current_key(load_any("dqn_hironaka2"), ("host", "batch")) == ("host", "batch")
 
 
 def test_a_role_under_two_names() -> None:

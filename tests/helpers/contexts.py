@@ -7,7 +7,7 @@ import numpy as np
 
 from tengen.config.settings.search import SearchSettings
 from tengen.context import GameContext
-from tengen.data.records import sgf_reader, text
+from tengen.data.records import sgf, text
 from tengen.data.records.records import Record
 from tengen.games.core import Game, Observation
 from tests.helpers import game_recording
@@ -55,7 +55,7 @@ class Run:
 
 def read(end: dict[str, Any]) -> Record:
     """The record that `game_end` was told."""
-    reader = sgf_reader if end["record"].startswith("(") else text
+    reader = sgf if end["record"].startswith("(") else text
     (record,) = reader.read(end["record"])
     return record
 

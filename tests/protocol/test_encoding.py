@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen.protocol import messages
-from tengen.protocol.encoding import LONGEST, ProtocolError, decode, encode
-from tengen.protocol.lines import LineSplitter
+from tengen.protocol.encoding import LONGEST, LineSplitter, ProtocolError, decode, encode
 from tengen.protocol.messages import TYPES
 from tests.helpers import paths
 

@@ -142,10 +142,10 @@ def test_reading_nothing(tmp_path: Path) -> None:
 
 def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(TengenError, match="metrics could not be opened: Not a directory"):
+    with pytest.raises(TengenError, match="cannot be written: Not a directory"):
         Metrics(tmp_path / "file" / "run")
     (tmp_path / NAME).mkdir()
-    with pytest.raises(TengenError, match="metrics could not be opened: Is a directory"):
+    with pytest.raises(TengenError, match="cannot be written: Is a directory"):
         Metrics(tmp_path)
 
 
@@ -169,7 +169,7 @@ metrics.write("progress", {"games": 3})
 
 def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-c", _FULL, tmp_path], capture_output=True, text=True, check=True).stdout
-    assert said.count("metrics could not be written: no space left on the disk") == 2
+    assert said.count("cannot be written: no space left on the disk") == 2
     assert [line["games"] for line in lines(tmp_path)] == [1, 3]
 
 

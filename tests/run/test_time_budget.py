@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tengen.run.time_budget import RATINGS, SteadyProgress, TimeBudget
+from tengen.run.goals import RATINGS, SteadyProgress, TimeBudget
 from tests.helpers.tiny_runs import tiny
 
 HOUR = TimeBudget(3600.0, 720.0)

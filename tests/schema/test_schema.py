@@ -192,7 +192,8 @@ def test_bad_options_are_one_error_with_all_problems() -> None:
 
 def test_describe_says_what_a_listing_needs() -> None:
     size, *_, level = describe(Options)
-    assert size[:4] == ("size", "a whole number from 2 to 19", 9, "points along one side")
+    found = (size.name, size.expected, size.default, size.help)
+    assert found == ("size", "a whole number from 2 to 19", 9, "points along one side")
     assert level.expected == "one of 1, 3"
     assert describe(Inner)[0].default is REQUIRED
 
@@ -201,7 +202,7 @@ def test_describe_says_what_a_listing_needs() -> None:
 def test_a_declaration_that_is_not_understood_is_a_mistake_in_the_program(annotation: Any) -> None:
     wrong = make_dataclass("Wrong", [("key", annotation, setting(None, "of a type that no file can hold"))])
     with pytest.raises(TypeError, match="cannot be declared as"):
-        describe(wrong)
+        [each.expected for each in describe(wrong)]
 
 
 def test_text_that_no_file_can_hold_is_refused() -> None:

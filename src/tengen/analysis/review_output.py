@@ -7,7 +7,7 @@ from tengen.analysis.drawing import Chart, Drawing, ticks
 from tengen.analysis.report import shown
 from tengen.analysis.review import Review, ReviewedMove
 from tengen.data.records import pgn, sgf, text
-from tengen.data.records.records import Record, file_name
+from tengen.data.records.records import Annotation, Record, file_name
 from tengen.words import counted
 
 _MARKS = {"blunder": "??", "mistake": "?", "inaccuracy": "?!", "": ""}
@@ -79,13 +79,11 @@ def as_record(review: Review) -> str:
     """The record; Tengen reads it as the same game, with the values of the review."""
     record = _with_values(review)
     if record.game == "go":
-        notes = {
-            ply: sgf.Annotation(words) for ply, words in review.comments.items()
-        }  # of moves that were not reviewed
+        notes = {ply: Annotation(words) for ply, words in review.comments.items()}  # of moves that were not reviewed
         notes |= {each.number - 1: _annotation(review, each) for each in review.moves}
         return sgf.write_annotated(record, notes)
     if record.game == "chess":
-        chess_notes = {ply: pgn.PgnAnnotation(words) for ply, words in review.comments.items()}
+        chess_notes = {ply: Annotation(words) for ply, words in review.comments.items()}
         chess_notes |= {each.number - 1: _pgn_annotation(review, each) for each in review.moves}
         return pgn.write_annotated(record, chess_notes)
     return text.write_annotated(record, {each.number - 1: _comment(review, each) for each in review.moves})
@@ -115,7 +113,7 @@ def _comment(review: Review, each: ReviewedMove) -> list[str]:
     return lines
 
 
-def _annotation(review: Review, each: ReviewedMove) -> sgf.Annotation:
+def _annotation(review: Review, each: ReviewedMove) -> Annotation:
     properties = {"blunder": {"BM": "2"}, "mistake": {"BM": "1"}, "inaccuracy": {"DO": ""}}.get(each.verdict, {})
     black = each.after if each.move.player == 0 else -each.after
     # Sabaki draws its graph of the game from this: Black's chances in percent.
@@ -123,18 +121,19 @@ def _annotation(review: Review, each: ReviewedMove) -> sgf.Annotation:
     before = review.comments.get(each.number - 1, "")
     comment = "\n".join(_comment(review, each)) + (f"\n\n{before}" if before else "")
     if each.is_best:
-        return sgf.Annotation(comment, properties)
+        return Annotation(comment, properties)
     instead = tuple(move.action for move in each.best)
-    return sgf.Annotation(comment, properties, instead, f"the search prefers this: {each.best_value:+.3f}")
+    return Annotation(comment, properties, instead, f"the search prefers this: {each.best_value:+.3f}")
 
 
-def _pgn_annotation(review: Review, each: ReviewedMove) -> pgn.PgnAnnotation:
+def _pgn_annotation(review: Review, each: ReviewedMove) -> Annotation:
     before = review.comments.get(each.number - 1, "")
     comment = "; ".join([*_comment(review, each), *([before] if before else [])])
     if each.is_best:
-        return pgn.PgnAnnotation(comment)
+        return Annotation(comment)
     instead = tuple(move.action for move in each.best)
-    return pgn.PgnAnnotation(comment, _MARKS[each.verdict], instead, f"the search prefers this: {each.best_value:+.3f}")
+    words = f"the search prefers this: {each.best_value:+.3f}"
+    return Annotation(comment, {}, instead, words, _MARKS[each.verdict])
 
 
 def draw(review: Review) -> str:

@@ -56,7 +56,7 @@ def add(parser: Any) -> None:
 
 def run_from_games(args: argparse.Namespace) -> int:
     """Write the rows, and print what became of the games."""
-    from tengen.data.records.from_games import from_games
+    from tengen.data.records.row_maker import from_games
     from tengen.data.store.store import is_network
     from tengen.jax_setup import keep_compiled
 

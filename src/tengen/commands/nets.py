@@ -120,7 +120,7 @@ def _show(name: str, game: "Game", heads: tuple[str, ...]) -> None:
         print(f"  {part:16} {count:12,}")
 
 
-def _line(setting: schema.Described, value: Any) -> None:
+def _line(setting: schema.Declared, value: Any) -> None:
     text = config.render_value(value)
     explained = textwrap.wrap(setting.help, _WIDTH - 36)
     print(f"  {setting.name:16} {text:16} {explained[0]}")

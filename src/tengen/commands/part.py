@@ -60,7 +60,7 @@ def drive(
     from tengen.config import provenance
     from tengen.jax_setup import keep_compiled
     from tengen.run import children, directory, locks
-    from tengen.run.config_watch import ConfigWatch
+    from tengen.run.directory import ConfigWatch
 
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
     if computes:

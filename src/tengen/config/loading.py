@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tengen import importing, schema
-from tengen.config import reader, role_keys, source
+from tengen.config import reader, source
 from tengen.config.override import Override, apply, read_overrides
 from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
-from tengen.config.trainers import DQNConfig, TrainerConfig
+from tengen.config.trainers import DQNConfig, TrainerConfig, rename_roles
 from tengen.errors import OptionError
 
 T = TypeVar("T")
@@ -78,7 +78,6 @@ def _load_any(found: source.ConfigSource, document: reader.Document, overrides: 
 
 
 def _config_class(name: Any, place: str) -> type[TrainerConfig]:
-    """The configuration of the trainer with that name."""
     if isinstance(name, str) and name in KINDS:
         return KINDS[name]
     if not importing.is_reference(name):
@@ -172,7 +171,7 @@ def _override(cls: type, document: reader.Document, texts: Iterable[str]) -> tup
     """Change the document's data; returns the overrides that were applied, and problems with the others."""
     overrides, problems = read_overrides(texts)
     if issubclass(cls, TrainerConfig):
-        overrides = role_keys.rename(cls, document, overrides)
+        overrides = rename_roles(cls, document, overrides)
     applied: list[Override] = []
     for override in overrides:
         refusal = apply(override, document.data)

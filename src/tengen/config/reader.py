@@ -54,12 +54,7 @@ class Document:
 
 
 class _Unreadable(Exception):
-    """The text cannot be read any further."""
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.message = message
-        self.line = line
+    """The text cannot be read any further: a message, and the line."""
 
 
 def parse(text: str) -> Document:
@@ -68,7 +63,7 @@ def parse(text: str) -> Document:
     try:
         _Reader(_events(text), document).read()
     except _Unreadable as stop:
-        document.problems.append(ReadProblem((), stop.message, stop.line))
+        document.problems.append(ReadProblem((), *stop.args))
         document.unread.add(())
     return document
 

@@ -24,7 +24,6 @@ def render(config: Any) -> str:
 
 
 def render_value(value: Any) -> str:
-    """The value of one setting, on one line."""
     if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value) and reader.plain(value) == value:
         return value
     return _flow(value)
@@ -37,7 +36,7 @@ def _lines(section: Any, indent: str, names: schema.KeyNames | None = None) -> I
     width = max((len(entry) for _, _, entry in entries if len(entry) <= _WIDEST_ENTRY), default=0)
     for setting, value, entry in entries:
         comment = f"# {setting.help}: {setting.expected}"
-        if _is_section(value):
+        if dataclasses.is_dataclass(value):
             yield from ("", f"{indent}# {setting.help}", entry, *_lines(value, indent + "  ", setting.inside))
         elif len(entry) <= _WIDEST_ENTRY:
             yield f"{entry:{width}}  {comment}"
@@ -46,16 +45,12 @@ def _lines(section: Any, indent: str, names: schema.KeyNames | None = None) -> I
 
 
 def _entry(indent: str, name: str, value: Any) -> str:
-    return f"{indent}{name}:" if _is_section(value) else f"{indent}{name}: {render_value(value)}"
-
-
-def _is_section(value: Any) -> bool:
-    return dataclasses.is_dataclass(value)
+    return f"{indent}{name}:" if dataclasses.is_dataclass(value) else f"{indent}{name}: {render_value(value)}"
 
 
 def _flow(value: Any) -> str:
     """A value in YAML's flow style."""
-    if _is_section(value):
+    if dataclasses.is_dataclass(value):
         return f"{{{', '.join(f'{setting.name}: {_flow(v)}' for setting, v in schema.values(value))}}}"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{schema.in_quotes(str(key))}: {_flow(inner)}' for key, inner in value.items())}}}"

@@ -25,8 +25,6 @@ from tengen.schema import REQUIRED, setting
 
 @dataclass(frozen=True)
 class Config:
-    """All settings of a run."""
-
     run: RunSection = setting(REQUIRED, "the run")
     game: GameSection = setting(REQUIRED, "the game and its rules", fixed=RULES_FIXED)
     net: NetSection = setting(REQUIRED, "the neural network")
@@ -107,7 +105,6 @@ class Config:
             )
 
     def _sizes(self) -> Iterator[tuple[str, str]]:
-        """Problems with the other board sizes."""
         from tengen import games
 
         if not self.selfplay.sizes:

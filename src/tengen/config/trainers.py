@@ -1,14 +1,19 @@
 """Configurations of trainers of roles, which have the key `trainer`. Their sections are declared in config/settings.
 
-For your own trainer, derive from `TrainerConfig` and add its settings; see docs/trainers.md.
+For your own trainer, derive from `TrainerConfig` and add its settings; see docs/trainers.md. Roles may have other keys
+than the names that the game gives them: `host` and `agent` of earlier versions, or the names of another game. These are
+renamed before anything is checked, so `--set game.name=othello` keeps the sections of a file for Go.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 from typing import Any, Literal
 
 from tengen import nets, schema
+from tengen.config.override import Override, apply
+from tengen.config.reader import Document
 from tengen.config.settings.roles import DQNRoleSettings, EvaluationSection, PlayersSection, RoleSettings
 from tengen.config.settings.run import RULES_FIXED, GameSection, GoalSection, RunSection
 from tengen.config.settings.train import CheckpointSettings
@@ -18,6 +23,9 @@ from tengen.schema import REQUIRED, setting
 ROLES = ("host", "agent")
 """The fields of players 0 and 1. In files, `Game.roles` are their keys."""
 _ANY_GAME = ("first", "second")
+_PLAYERS = "players"
+_Aliases = Mapping[Any, str | None]
+"""Other name of a role -> name in the game; None if the game has no such role."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,6 @@ class TrainerConfig:
             yield from self._nets(self.game)
 
     def _nets(self, section: GameSection) -> Iterator[tuple[str, str]]:
-        """Problems of the networks with this game."""
 
         game = section.make()
         for role in ROLES:
@@ -101,8 +108,54 @@ def _role_names(game: Any) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True)
 class DQNConfig(TrainerConfig):
-    """Deep Q-learning."""
-
     trainer: Literal["dqn"] = setting(REQUIRED, "the algorithm")
     host: DQNRoleSettings | None = setting(REQUIRED, "the role that moves first (null: it does not learn)")
     agent: DQNRoleSettings | None = setting(REQUIRED, "the other role (null: it does not learn)")
+
+
+def rename_roles(cls: type[TrainerConfig], document: Document, overrides: Iterable[Override]) -> list[Override]:
+    """Name the roles in the document after the game that it has with these overrides; returns these, renamed too."""
+    changed = copy.deepcopy(document.data)
+    for override in overrides:
+        if override.path[0] == "game":
+            apply(override, changed)
+    new = _keys_of_roles(cls, changed)
+    old = _keys_of_roles(cls, document.data)
+    aliases = {**new, **{name: new[role] for role, name in old.items() if name is not None}}
+    document.data = _renamed(document.data, aliases)
+    if isinstance(players := document.data.get(_PLAYERS), dict):
+        document.data[_PLAYERS] = _renamed(players, aliases)
+    document.lines = {_with_roles(path, aliases): line for path, line in document.lines.items()}
+    document.unread = {_with_roles(path, aliases) for path in document.unread}
+    own = {**aliases, **{name: name for name in new.values()}}
+    return [replace(override, path=_with_roles(override.path, own)) for override in overrides]
+
+
+def current_key(config: Any, path: schema.Path) -> schema.Path:
+    """The key of a setting of `config` which an earlier version may have written: `host.batch` is now `black.batch`."""
+    if not isinstance(config, TrainerConfig):
+        return path
+    new = _keys_of_roles(type(config), config)
+    return _with_roles(path, {**new, **{name: name for name in new.values()}})
+
+
+def _keys_of_roles(cls: type[TrainerConfig], source: Any) -> dict[str, str | None]:
+    names = cls.key_names(source)
+    return {role: names.get((role,), role) for role in ROLES}
+
+
+def _renamed(data: dict[Any, Any], aliases: _Aliases) -> dict[Any, Any]:
+    """If a role is there by two names, both stay, and the wrong one is reported as unknown."""
+    found = {}
+    for key, value in data.items():
+        name = aliases.get(key, key)
+        if name is None and value is None:  # of a player that a game for one does not have
+            continue
+        is_taken = name in data and aliases.get(name, name) == name
+        found[key if name is None or is_taken else name] = value
+    return found
+
+
+def _with_roles(path: schema.Path, aliases: _Aliases) -> schema.Path:
+    place = 1 if path[:1] == (_PLAYERS,) else 0
+    return tuple(aliases.get(part) or part if index == place else part for index, part in enumerate(path))

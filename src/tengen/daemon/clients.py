@@ -5,8 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from tengen.protocol.encoding import ProtocolError, decode, encode
-from tengen.protocol.lines import LineSplitter
+from tengen.protocol.encoding import LineSplitter, ProtocolError, decode, encode
 from tengen.protocol.messages import Log, TrainingStatus
 
 _READ = 1 << 16  # bytes at a time

@@ -24,7 +24,7 @@ from tengen.config.settings.data import LoaderSettings
 from tengen.daemon.uploads import Uploads
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.identity import GameIdentity
-from tengen.data.format.lc0_rows import is_chess, reader
+from tengen.data.format.lc0 import is_chess, reader
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.format.tars import SUFFIX
 from tengen.data.loader.loader import Loader, LoaderTimeout
@@ -33,7 +33,7 @@ from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.run import directory, diverged, first_network, goals, locks, networks
-from tengen.run.config_watch import ConfigWatch
+from tengen.run.directory import ConfigWatch
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses

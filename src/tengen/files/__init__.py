@@ -117,14 +117,8 @@ def open_log(path: Path | str) -> TextIO:
 
 def read_bytes(path: Path | str, limit: int | None = None) -> bytes:
     """The content of a regular file, or its first `limit` bytes."""
-    with reading(path), open_regular(path) as file:
-        if limit is None:
-            return file.read()
-        pieces: list[bytes] = []
-        while limit > 0 and (piece := file.read(limit)):
-            pieces.append(piece)
-            limit -= len(piece)
-        return b"".join(pieces)
+    with reading(path), open_buffered(path) as file:
+        return file.read(limit)
 
 
 def read_text(path: Path | str) -> str:

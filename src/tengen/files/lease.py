@@ -70,7 +70,6 @@ class LeaseWatch:
         return [path for path, match in _leases(folder) if what in (None, match[1]) and self._lives(path, match)]
 
     def sweep(self, folder: Path) -> None:
-        """Remove the leases of dead holders."""
         for path, match in _leases(folder):
             if not self._lives(path, match):
                 files.remove(path)

@@ -1,4 +1,4 @@
-"""Unpacks gzip data, which may be damaged, cut off or far larger than it looks."""
+"""Unpacks data that may be damaged, cut off or far larger than it looks."""
 
 import gzip
 import io
@@ -12,6 +12,19 @@ except ImportError:  # there is no build of it here: unpacking takes five to eig
 ERRORS: Any = (fast_zlib.error, zlib.error, OSError)  # damaged data
 # Neither module has a public way to unpack into memory that is there already; GzipFile copies what it has unpacked.
 _Reader: Any = getattr(fast_zlib, "_GzipReader", None) or (lambda raw: gzip.GzipFile(fileobj=raw))
+
+
+class SmallReads:
+    """An open file as `tarfile` and `zipfile` read it. Headers that claim to be gigabytes long are refused."""
+
+    def __init__(self, file: Any, limit: int) -> None:
+        self._file, self._limit = file, limit
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, count: int = -1) -> bytes:
+        if count > self._limit:
+            raise ValueError(f"a header of {count:,} bytes, expected at most {self._limit:,}")
+        return self._file.read(count)  # without a count, the libraries read a few bytes at the end
 
 
 class Room:

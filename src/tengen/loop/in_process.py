@@ -16,14 +16,13 @@ from tengen.match.results import MatchResult
 from tengen.monitor.display import Display
 from tengen.monitor.reporting import RunReporter
 from tengen.run import goals, safe_exit
-from tengen.run.config_watch import ConfigWatch
-from tengen.run.goals import RunCounts
+from tengen.run.directory import ConfigWatch
+from tengen.run.goals import RunCounts, SteadyProgress, TimeBudget
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
 from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import RatedNetwork, RunStatus
-from tengen.run.time_budget import SteadyProgress, TimeBudget
 
 TRAINER = "main"
 SESSION = "session"  # the kind of metrics with which every start of a run begins

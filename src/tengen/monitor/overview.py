@@ -31,10 +31,9 @@ from tengen.monitor import totals
 from tengen.monitor.totals import PlayedTotals
 from tengen.run import changes, chunk_counts, diverged, goals, metrics, networks, part_status
 from tengen.run.changes import SettingChange
-from tengen.run.goals import RunCounts
+from tengen.run.goals import RunCounts, TimeBudget
 from tengen.run.part_status import DRIVERS, PartStatus
 from tengen.run.status import SPEEDS, RatedNetwork, RunStatus
-from tengen.run.time_budget import TimeBudget
 from tengen.words import program
 
 SCHEMA = 1

@@ -6,19 +6,20 @@ may be missing. docs/protocol.md shows an example of each. Needs no JAX.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, dataclass_transform
 
 Kind = TypeVar("Kind", bound=type)
 TYPES: dict[str, type] = {}
 """Type -> dataclass of the payload."""
 
 
+@dataclass_transform(frozen_default=True)
 def message(name: str) -> Callable[[Kind], Kind]:
-    """Register a dataclass as the payload of messages of that type."""
+    """Make a class a frozen dataclass, and the payload of messages of that type."""
 
     def register(kind: Kind) -> Kind:
-        TYPES[name] = kind
-        return kind
+        TYPES[name] = dataclass(frozen=True)(kind)
+        return TYPES[name]  # type: ignore[return-value]
 
     return register
 
@@ -27,7 +28,6 @@ def message(name: str) -> Callable[[Kind], Kind]:
 
 
 @message("start_training")
-@dataclass(frozen=True)
 class StartTraining:
     """Train with this configuration as soon as there are enough new chunks."""
 
@@ -35,31 +35,26 @@ class StartTraining:
 
 
 @message("start_training_immediately")
-@dataclass(frozen=True)
 class StartTrainingImmediately:
     """Do not wait for more data this time."""
 
 
 @message("stop_training")
-@dataclass(frozen=True)
 class StopTraining:
     """Finish the step, save, and go idle."""
 
 
 @message("export_now")
-@dataclass(frozen=True)
 class ExportNow:
     """Export the network as it is."""
 
 
 @message("get_status")
-@dataclass(frozen=True)
 class GetStatus:
     """Send a status at once to this client."""
 
 
 @message("shutdown")
-@dataclass(frozen=True)
 class Shutdown:
     """Save, and end."""
 
@@ -159,7 +154,6 @@ class SelfplayStatus:
 
 
 @message("training_status")
-@dataclass(frozen=True)
 class TrainingStatus:
     """Once a second, and when asked for."""
 
@@ -173,7 +167,6 @@ class TrainingStatus:
 
 
 @message("network_exported")
-@dataclass(frozen=True)
 class NetworkExported:
     """A network was exported."""
 
@@ -185,7 +178,6 @@ class NetworkExported:
 
 
 @message("error")
-@dataclass(frozen=True)
 class Error:
     """Something went wrong."""
 
@@ -195,7 +187,6 @@ class Error:
 
 
 @message("log")
-@dataclass(frozen=True)
 class Log:
     """A line for people."""
 

@@ -27,8 +27,6 @@ _COMMENT = re.compile(r"(changed|set) (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)? 
 
 @dataclass(frozen=True)
 class SettingChange:
-    """One setting of a run that was changed."""
-
     time: str  # UTC
     key: str
     old: str  # as YAML
@@ -44,7 +42,6 @@ class SettingChange:
         return f"{_WORDS[self.by]} {self.time}: {self}"
 
     def values(self) -> dict[str, str]:
-        """As JSON data."""
         return {"time": self.time, "key": self.key, "from": self.old, "to": self.new, "by": self.by}
 
     @property

@@ -1,10 +1,5 @@
 """Parts as separate processes: started, restarted when they die, and stopped in order.
 
-    child = ChildProcess("train", command("train", base), base / "logs" / "train.log")
-    child.start()
-    words = child.look()    # regularly: "train ended with code 1: ...; starting it again in 4 s"
-    child.stop()
-
 Each is in a new session, so that a terminal's Ctrl-C reaches only the driver. It knows the driver's process
 (`run/signals.py`), and ends by itself if that is killed.
 """
@@ -78,7 +73,6 @@ class ChildProcess:
 
     @property
     def process(self) -> int | None:
-        """Its process ID, while it runs."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -87,7 +81,6 @@ class ChildProcess:
 
     @property
     def words(self) -> str:
-        """Its state, as far as the driver knows it."""
         if self.running:
             return "starting"
         if self.ended:

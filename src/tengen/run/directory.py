@@ -1,22 +1,28 @@
 """The configuration of a run directory, which never changes silently.
 
-Which settings may change is declared with the settings themselves (`change` and `fixed` of `schema.setting`).
+Which settings may change is declared with the settings themselves (`change` and `fixed` of `schema.setting`). Processes
+notice a change while they work:
+
+    watch = ConfigWatch(base, config, say)
+    ...
+    if (config := watch.look()) is not None:    # now and then
+        part.change(config)
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from tengen import files, schema
-from tengen.config import role_keys
 from tengen.config.loading import load_any
 from tengen.config.override import read_overrides, with_values
 from tengen.config.problems import ConfigError
 from tengen.config.rendering import HEADER, render, render_value
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
-from tengen.config.trainers import TrainerConfig
+from tengen.config.trainers import TrainerConfig, current_key
 from tengen.files import lock
 from tengen.run import changes, first_network
 from tengen.run.changes import SettingChange
@@ -95,14 +101,14 @@ def settled(config: C, base: Path, overrides: Sequence[str] = ()) -> tuple[C, li
         return config, []
     before: dict[str, str] = {}  # the values at the last start
     for made in changes.read(base):
-        key = schema.dotted(role_keys.current(config, tuple(made.key.split("."))))
+        key = schema.dotted(current_key(config, tuple(made.key.split("."))))
         if made.by == "set":
             before.setdefault(key, made.old)
         else:
             before.pop(key, None)
     if not before:
         return config, []
-    named = {schema.dotted(role_keys.current(config, override.path)) for override in read_overrides(overrides)[0]}
+    named = {schema.dotted(current_key(config, override.path)) for override in read_overrides(overrides)[0]}
     values = {schema.dotted(key): render_value(value) for key, value, *_ in schema.flat(config)}
     kept = {
         key: value
@@ -135,6 +141,58 @@ def check(config: AnyConfig, base: Path, free: Iterable[str] = ()) -> None:
     _check_run(base)
     files.check_links(base)
     _differences(base / _FILE, config, free=free, own=_OWN)
+
+
+class ConfigWatch(Generic[C]):
+    """Follows RUN/config.yaml for a process with the settings `config`, which may differ from the run's.
+
+    It takes over the settings whose values change in the file, if they can change in a running process.
+    """
+
+    def __init__(self, base: Path, config: C, say: Callable[[str], object], *, same: bool = True) -> None:
+        """`same`: the process was started with the run's settings, so that changes made meanwhile are noticed too."""
+        self.config = config
+        self._path, self._say = base / _FILE, say
+        self._stamp: tuple[int, ...] | None = None
+        self._seen: AnyConfig | None = config if same else None
+
+    def look(self) -> C | None:
+        """The new settings of this process, if they have changed since the last call. Cheap if they have not."""
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
+        if stamp == self._stamp:
+            return None
+        self._stamp = stamp
+        try:
+            new = load_any(self._path)
+            if self._seen is None:
+                self._seen = new
+                return None
+            return self._take(self._seen, new)
+        except ConfigError as error:
+            self._say(f"the settings stay as they are, because the run's new ones cannot be used: {error}")
+            return None
+
+    def _take(self, seen: AnyConfig, new: AnyConfig) -> C | None:
+        before = {key: value for key, value, *_ in schema.flat(seen)}
+        self._seen = new
+        changed = {key: (value, rule) for key, value, rule, _ in schema.flat(new) if before.get(key, ...) != value}
+        for key, (_, rule) in changed.items():
+            if rule.change != "now":
+                when = "when the run is started again" if rule.change else "never"
+                self._say(f"{schema.dotted(key)} was changed, which takes effect {when}")
+        now = {key: value for key, (value, rule) in changed.items() if rule.change == "now"}
+        own = {key: value for key, value, *_ in schema.flat(self.config)}
+        now = {key: value for key, value in now.items() if own.get(key, ...) != value}
+        if not now:
+            return None
+        self.config = with_values(self.config, now)
+        for key, value in now.items():
+            self._say(f"from now on {schema.dotted(key)}: {render_value(own.get(key))} -> {render_value(value)}")
+        return self.config
 
 
 def _check_run(base: Path) -> None:

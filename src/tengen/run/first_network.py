@@ -84,7 +84,6 @@ def _local(key: str, net: Any, config: Any, base: Path, trainer: str, plays: boo
 
 
 def _grow(key: str, net: NetSection | RoleNetSettings, config: Any, folder: Path, trainer: str) -> None:
-    """Write the network that the run begins with."""
     from flax import nnx
 
     from tengen import nets

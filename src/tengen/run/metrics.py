@@ -13,7 +13,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,8 +35,6 @@ _DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # `json.loads` would
 
 @dataclass(frozen=True)
 class FoundMetrics:
-    """The content of a metrics file."""
-
     lines: tuple[dict[str, Any], ...]
     invalid: tuple[int, ...] = ()  # numbers of the other lines, from 1
 
@@ -99,7 +97,7 @@ class Metrics:
         """`since` is when the process began, by the clock, if that was earlier."""
         self.path = folder / NAME
         self.notes: tuple[str, ...] = ()
-        with self._naming("opened"):
+        with files.writing(self.path):
             folder.mkdir(parents=True, exist_ok=True)
             # Unbuffered, so that a line is written in one piece, and appending, so that nothing is overwritten.
             self._file = files.open_to_append(self.path)
@@ -141,7 +139,7 @@ class Metrics:
         }
         line = json.dumps({**head, **plain(values)}, allow_nan=False).encode() + b"\n"
         size = os.fstat(self._file.fileno()).st_size
-        with self._naming("written"):
+        with files.writing(self.path):
             try:
                 if self._file.write(line) != len(line):
                     raise OSError(errno.ENOSPC, "no space left on the disk")
@@ -161,7 +159,7 @@ class Metrics:
 
     def _repair(self) -> str:
         """Make the file end with a complete line; returns a message if one was removed. Foreign lines are kept."""
-        with self._naming("repaired"):
+        with files.writing(self.path):
             content = files.read_bytes(self.path)
             rest = content[content.rfind(b"\n") + 1 :]
             if not rest:
@@ -172,13 +170,6 @@ class Metrics:
                 return ""
             self._file.truncate(len(content) - len(rest))
             return f"{self.path}: removed the last line, of which only {len(rest)} bytes had been written"
-
-    @contextlib.contextmanager
-    def _naming(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise TengenError(f"{self.path}: metrics could not be {what}: {error.strerror}") from None
 
 
 class TensorBoard:

@@ -56,8 +56,6 @@ class NetworkEntry:
 
 @dataclass(frozen=True)
 class FoundNetwork:
-    """A network on disk."""
-
     path: Path  # its folder, or the file itself
     name: str
     saved: "NetworkFile"
@@ -70,7 +68,6 @@ class _Verdict:
 
 
 def name_of(run: str, trainer: str, samples: int, rows: int) -> str:
-    """The name of a network."""
     return f"{run}-{trainer}-s{samples}-d{rows}"
 
 
@@ -107,7 +104,6 @@ def extra(base: Path) -> list[NetworkEntry]:
 
 
 def newest(base: Path) -> NetworkEntry | None:
-    """The accepted network that plays now."""
     return next(reversed(accepted(base)), None)
 
 
@@ -152,7 +148,6 @@ def drop(entry: NetworkEntry) -> None:
 
 
 def next_number(base: Path) -> int:
-    """The number that the next accepted network will get."""
     return 1 + max((entry.number for entry in accepted(base)), default=0)
 
 
@@ -279,11 +274,9 @@ class RunNetworks:
 
     @property
     def newest(self) -> SavedNetwork | None:
-        """The network that was saved last."""
         return self.saved[-1] if self.saved else None
 
     def path(self, name: str) -> Path:
-        """The folder of the network with that name."""
         return self._base / ACCEPTED / name
 
     def submit(self, net: "nets.Network", name: str, step: int, info: Mapping[str, Any]) -> None:

@@ -1,10 +1,5 @@
 """What parts and runs are doing, for other processes to read: RUN/parts/<part>.json, with a lease while they live.
 
-    with StatusWriter(base, "train", "main") as writer:
-        writer.show(Progress("trained 4,096 of 20,000 samples", ...))
-
-    for part in look(base): print(part.part, part.words)
-
 A part removes its file when it ends. If it was killed, the file stays and its expired lease shows that (`lease.py`).
 Times are durations, measured by the part itself, so clocks may differ between machines.
 """
@@ -16,14 +11,15 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from tengen import files, schema
 from tengen.errors import OptionError
 from tengen.files import lease
 from tengen.run import safe_exit
+from tengen.run.children import KINDS
 from tengen.run.part import Progress
 
 FOLDER = "parts"
@@ -36,36 +32,7 @@ _BEAT = 1.0  # seconds between two writes, if something changed
 _REST = 15.0  # seconds between two writes, if nothing did
 _SILENT = 300.0  # seconds without a sign after which a part of another machine, or of an earlier boot, counts as dead
 _FORGOTTEN = 86_400.0  # seconds after which its files are removed; more than the clocks of two machines may differ
-_NAME = re.compile(
-    r"(selfplay|shuffle|train|export|gate|fused|roles|sync|async|cluster|daemon)-([A-Za-z0-9-]{1,80})\.json"
-)
-
-
-@dataclass(frozen=True)
-class _NodeStatus:
-    """A node of a cluster, as the status of its driver describes it."""
-
-    words: str
-    waiting: bool
-    seconds: float
-    figures: dict[str, Any]
-    restarts: int
-
-
-@dataclass(frozen=True)
-class _StatusFile:
-    """The content of a part's file."""
-
-    schema: Literal[1]
-    machine: str
-    process: int
-    words: str
-    waiting: bool
-    seconds: float
-    running: float
-    done: int | float | None
-    of: int | float | None
-    figures: dict[str, Any]
+_NAME = re.compile(rf"({'|'.join((*KINDS, *DRIVERS))})-([A-Za-z0-9-]{{1,80}})\.json")
 
 
 @dataclass(frozen=True)
@@ -81,8 +48,8 @@ class PartStatus:
     waiting: bool = False
     seconds: float = 0.0  # how long it has been doing this; on another machine, as of when it wrote this
     running: float = 0.0  # seconds since it was started, likewise
-    done: float | None = None
-    of: float | None = None
+    done: int | float | None = None
+    of: int | float | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
     restarts: int = 0  # by its driver
 
@@ -108,9 +75,9 @@ class PartStatus:
         """The nodes that the status of a cluster's driver describes; the file may hold anything."""
         nodes, found = self.figures.get(NODES), []
         for name, about in nodes.items() if isinstance(nodes, Mapping) else ():
-            with contextlib.suppress(OptionError):
-                known = vars(schema.from_data(_NodeStatus, about))
-                found.append(PartStatus(NODE, str(name), self.alive, str(name), self.process, **known))
+            with contextlib.suppress(OptionError, TypeError):
+                where = {"kind": NODE, "name": str(name), "alive": self.alive, "machine": str(name)}
+                found.append(schema.from_data(PartStatus, {**about, **where, "process": self.process}))
         return found
 
 
@@ -177,18 +144,18 @@ class StatusWriter:
         before, written = self._written
         if progress == written and now - before < _REST:
             return
-        about = _StatusFile(
-            schema=1,
-            machine=socket.gethostname(),
-            process=os.getpid(),
-            words=progress.words,
-            waiting=not progress.worked,
-            seconds=round(now - since, 1),
-            running=round(now - self._started, 1),
-            done=progress.done,
-            of=progress.of,
-            figures=dict(progress.figures),
-        )
+        about = {
+            "schema": 1,
+            "machine": socket.gethostname(),
+            "process": os.getpid(),
+            "words": progress.words,
+            "waiting": not progress.worked,
+            "seconds": round(now - since, 1),
+            "running": round(now - self._started, 1),
+            "done": progress.done,
+            "of": progress.of,
+            "figures": dict(progress.figures),
+        }
         with contextlib.suppress(OSError, ValueError, TypeError):
             schema.write_json(self._path, about, indent=None)
             self._written = now, progress
@@ -204,22 +171,22 @@ def look(base: Path) -> list[PartStatus]:
         if not match:
             continue
         with contextlib.suppress(OSError, OptionError):
-            about = schema.read_json(_StatusFile, path)
+            data = schema.read_json(dict[str, Any], path)
+            if data.get("schema") != 1 or "words" not in data:
+                continue
+            about = schema.from_data(PartStatus, {**data, "kind": match[1], "name": match[2]})
             leases = watch.living(folder, path.stem)
             age = time.time() - path.stat().st_mtime
             alive = any(map(lease.is_of_this_machine, leases)) or (bool(leases) and age < _SILENT)
             age = age if alive and about.machine == socket.gethostname() else 0.0
             age = min(max(age, 0.0), _REST)
-            known: dict[str, Any] = {name: value for name, value in vars(about).items() if name != "schema"}
-            known |= {"seconds": about.seconds + age, "running": about.running + age}
-            found.append(PartStatus(match[1], match[2], alive, **known))
+            found.append(replace(about, alive=alive, seconds=about.seconds + age, running=about.running + age))
     found += [node for part in found if part.kind in DRIVERS for node in part.nodes()]
-    order = (*DRIVERS, NODE, "selfplay", "shuffle", "train", "export", "gate")
+    order = (*DRIVERS, NODE, *KINDS)
     return sorted(found, key=lambda part: (order.index(part.kind), part.name))
 
 
 def sweep(folder: Path) -> None:
-    """Remove the files of parts that died, with their leases."""
     watch = lease.LeaseWatch(minutes=5)
     for path in files.inside(folder):
         if not _NAME.fullmatch(path.name):

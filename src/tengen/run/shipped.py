@@ -18,13 +18,11 @@ _SUFFIX = ".safetensors"
 
 
 def names() -> tuple[str, ...]:
-    """The names of the networks."""
     found = (file.name for file in _folder().iterdir())
     return tuple(sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)))
 
 
 def path(name: str) -> Path | None:
-    """The file of the network with this name."""
     return _folder() / f"{name}{_SUFFIX}" if name in names() else None
 
 

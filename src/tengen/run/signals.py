@@ -44,7 +44,6 @@ class Stopping:
 
     @property
     def words(self) -> str:
-        """What stopped it."""
         return "" if self.signal is None else "Ctrl-C" if self.signal == signal.SIGINT else self.signal.name
 
     def __enter__(self) -> Self:

@@ -15,8 +15,6 @@ _COUNTED = ("samples", "rows", "bucket", "step", "steps")  # a trainer's figures
 
 @dataclass(frozen=True)
 class RatedNetwork:
-    """The last rating."""
-
     elo: float
     error: float  # half of the 95 % interval
     against: str = ""
@@ -27,8 +25,6 @@ class RatedNetwork:
 
 @dataclass(frozen=True)
 class NetworkCounts:
-    """How many networks a run in parts has."""
-
     accepted: int = 0
     rejected: int = 0
     candidates: int = 0  # waiting for the gate
@@ -63,7 +59,6 @@ class RunStatus:
 
     @property
     def doing(self) -> str:
-        """The stage, and what it waits for."""
         return f"{self.stage}, waiting: {self.waiting}" if self.waiting else self.stage
 
     @property

@@ -17,48 +17,28 @@ class attribute `moved` maps keys of earlier versions to `section.key`, where th
 `key_names(source)` gives the keys (`KeyNames`) of settings that files do not call by the names of their fields.
 """
 
-from tengen.schema.checking import Problem, check, from_data, from_options
-from tengen.schema.declaration import (
-    REQUIRED,
-    Described,
-    KeyNames,
-    Rule,
-    before,
-    describe,
-    flat,
-    key_names,
-    setting,
-    to_dict,
-    values,
-    variant,
-)
-from tengen.schema.json_files import from_json, read_json, write_json
-from tengen.schema.words import Path, dotted, in_quotes, leaves, quote, unknown
-
-__all__ = [
-    "REQUIRED",
-    "Described",
-    "KeyNames",
-    "Path",
-    "Problem",
-    "Rule",
-    "before",
-    "check",
-    "describe",
-    "dotted",
-    "flat",
-    "from_data",
-    "from_json",
-    "from_options",
-    "in_quotes",
-    "key_names",
-    "leaves",
-    "quote",
-    "read_json",
-    "setting",
-    "to_dict",
-    "unknown",
-    "values",
-    "variant",
-    "write_json",
-]
+from tengen.schema.checking import Problem as Problem
+from tengen.schema.checking import check as check
+from tengen.schema.checking import from_data as from_data
+from tengen.schema.checking import from_json as from_json
+from tengen.schema.checking import from_options as from_options
+from tengen.schema.checking import read_json as read_json
+from tengen.schema.checking import write_json as write_json
+from tengen.schema.declaration import REQUIRED as REQUIRED
+from tengen.schema.declaration import Declared as Declared
+from tengen.schema.declaration import KeyNames as KeyNames
+from tengen.schema.declaration import Path as Path
+from tengen.schema.declaration import Rule as Rule
+from tengen.schema.declaration import before as before
+from tengen.schema.declaration import describe as describe
+from tengen.schema.declaration import dotted as dotted
+from tengen.schema.declaration import flat as flat
+from tengen.schema.declaration import in_quotes as in_quotes
+from tengen.schema.declaration import key_names as key_names
+from tengen.schema.declaration import leaves as leaves
+from tengen.schema.declaration import quote as quote
+from tengen.schema.declaration import setting as setting
+from tengen.schema.declaration import to_dict as to_dict
+from tengen.schema.declaration import unknown as unknown
+from tengen.schema.declaration import values as values
+from tengen.schema.declaration import variant as variant

@@ -1,34 +1,38 @@
-"""From plain data to the dataclass that declares it, or to a list of everything that is wrong with the data."""
+"""From plain data or JSON to the dataclass that declares it, or to a list of everything that is wrong with the data."""
 
+import dataclasses
+import json
 import math
 import numbers
+import pathlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from tengen import files
 from tengen.errors import OptionError
 from tengen.schema.declaration import (
     NUMBERS,
     REQUIRED,
+    Path,
     Rule,
     Shape,
     Variant,
     below,
     declared,
-    describe,
+    dotted,
     expected,
     key_names,
+    quote,
     shape,
+    unknown,
 )
-from tengen.schema.words import Path, dotted, quote, unknown
 
 T = TypeVar("T")
 
 
 class Problem(NamedTuple):
-    """Something that is wrong, and the keys that lead to it."""
-
     path: Path
     message: str
 
@@ -48,9 +52,7 @@ def from_options(cls: type[T], options: Mapping[str, object], what: str) -> T:
 
     Raises OptionError, which is a ValueError, naming `what` and listing every problem.
     """
-    defaults = {setting.name: setting.default for setting in describe(cls) if setting.default is not REQUIRED}
-    checker = _Checker("option")
-    return checker.result(cls, {**defaults, **options}, what)
+    return from_data(cls, options, what, strict=True, noun="option")
 
 
 def from_data(cls: type[T], data: object, what: str = "", *, strict: bool = False, noun: str = "key") -> T:
@@ -60,6 +62,28 @@ def from_data(cls: type[T], data: object, what: str = "", *, strict: bool = Fals
     `what` and listing every problem.
     """
     return _Checker(noun, defaults=True, strict=strict).result(cls, data, what)
+
+
+def from_json(cls: type[T], text: str | bytes, what: str = "", *, strict: bool = False) -> T:
+    """`cls` from JSON, as `from_data`. Raises OptionError, which is a ValueError, naming `what`."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise OptionError(f"{what}: not valid JSON: {error}" if what else f"not valid JSON: {error}") from None
+    return from_data(cls, data, what, strict=strict)
+
+
+def read_json(cls: type[T], path: pathlib.Path, limit: int | None = None) -> T:
+    """`cls` from a JSON file, whose keys may be more than those of `cls`. Raises FileError or OptionError."""
+    return from_json(cls, files.read_bytes(path, limit), str(path))
+
+
+def write_json(path: pathlib.Path, content: Any, indent: int | None = 1) -> None:
+    """Write a dataclass, mapping or list as JSON. Raises FileError, and ValueError for numbers that are not finite."""
+    data = (
+        dataclasses.asdict(content) if dataclasses.is_dataclass(content) and not isinstance(content, type) else content
+    )
+    files.write_bytes(path, json.dumps(data, indent=indent, allow_nan=False).encode() + b"\n")
 
 
 @dataclass(frozen=True)
@@ -108,7 +132,7 @@ class _Checker:
         found: dict[str, Any] = {}
         known: list[str] = []
         all_known = True
-        for name, kind, rule, default in declared(cls):
+        for name, kind, rule, default, _ in declared(cls):
             if isinstance(rule, Variant):
                 found[name], inner = self._variant(rule, found.get(rule.by), data, path)
                 known += inner or []
@@ -144,7 +168,6 @@ class _Checker:
     def _variant(
         self, rule: Variant, chosen: str | None, data: Mapping[Any, object], path: Path
     ) -> tuple[Any, list[str] | None]:
-        """The settings that go with `chosen`, and their keys."""
         if chosen is None:  # it was bad itself, and that has been reported
             return None, None
         try:

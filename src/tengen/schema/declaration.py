@@ -1,16 +1,26 @@
-"""How a setting is declared, and its declaration in words."""
+"""How a setting is declared, its declaration in words, and the wording of messages about settings."""
 
 import dataclasses
+import difflib
 import functools
+import json
 import numbers
+import re
+import reprlib
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from tengen.schema.words import Path, quote
+from tengen import redact
 
+Path = tuple[str | int, ...]
+
+_QUOTE_LENGTH = 40
+_NAME_LENGTH = 60
+# JSON leaves these as they are, though they cannot be printed or break a line.
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 REQUIRED: Final = dataclasses.MISSING
 """The default of a setting that has none."""
 
@@ -50,22 +60,22 @@ class Variant:
 
 
 class Declared(NamedTuple):
-    """One field of a class that declares settings."""
+    """One setting, a field of a class. `default` is REQUIRED where there is none."""
 
     name: str
     shape: "Shape"
-    rule: Rule | Variant
+    rule: Any  # a Rule, or a Variant
     default: Any
-
-
-class Described(NamedTuple):
-    """A setting in words, for listings and comments. `default` is REQUIRED where there is none."""
-
-    name: str
-    expected: str
-    default: Any
-    help: str
     inside: KeyNames = _NO_NAMES  # of the settings of a section
+
+    @property
+    def expected(self) -> str:
+        """What its value must be, in words."""
+        return expected(self.shape, self.rule)
+
+    @property
+    def help(self) -> str:
+        return self.rule.help
 
 
 def setting(
@@ -116,15 +126,14 @@ def declared(cls: type) -> tuple[Declared, ...]:
     return tuple(found)
 
 
-def describe(cls: type) -> list[Described]:
+def describe(cls: type) -> list[Declared]:
     """The settings of `cls` in order, without those of its variants, which depend on a value."""
-    return [_in_words(d, d.rule) for d in declared(cls) if isinstance(d.rule, Rule)]
+    return [setting for setting in declared(cls) if isinstance(setting.rule, Rule)]
 
 
 def before(cls: type) -> dict[str, Any]:
     """The settings of `cls` that are newer than others, each with the value for files from before it existed."""
-    rules = ((field.name, field.rule) for field in declared(cls))
-    return {name: rule.before for name, rule in rules if isinstance(rule, Rule) and rule.before is not ...}
+    return {setting.name: setting.rule.before for setting in describe(cls) if setting.rule.before is not ...}
 
 
 def key_names(cls: type, source: Any) -> KeyNames:
@@ -133,10 +142,10 @@ def key_names(cls: type, source: Any) -> KeyNames:
     return named(source) if named else _NO_NAMES
 
 
-def values(instance: Any, names: KeyNames | None = None) -> Iterator[tuple[Described, Any]]:
+def values(instance: Any, names: KeyNames | None = None) -> Iterator[tuple[Declared, Any]]:
     """Every setting of `instance` with its value, those of a variant among the others.
 
-    `names` of a section inside another one are `Described.inside`.
+    `names` of a section inside another one are `Declared.inside`.
     """
     names = key_names(type(instance), instance) if names is None else names
     for field in declared(type(instance)):
@@ -144,7 +153,7 @@ def values(instance: Any, names: KeyNames | None = None) -> Iterator[tuple[Descr
         if isinstance(field.rule, Variant):
             yield from values(value)
         elif key is not None:
-            yield _in_words(field, field.rule)._replace(name=key, inside=below(names, field.name)), value
+            yield field._replace(name=key, inside=below(names, field.name)), value
 
 
 def to_dict(instance: Any, names: KeyNames | None = None) -> dict[str, Any]:
@@ -165,8 +174,6 @@ def below(names: KeyNames, *section: str | int) -> KeyNames:
 
 
 class FlatSetting(NamedTuple):
-    """A setting of a whole tree of sections."""
-
     path: Path
     value: Any
     rule: Rule
@@ -177,22 +184,15 @@ def flat(
     instance: Any, path: Path = (), rule: Rule | None = None, names: KeyNames | None = None
 ) -> Iterator[FlatSetting]:
     """Every setting of `instance` and of its sections, with its value; the rule has the `change` that holds for it."""
-    above, names = rule or Rule(), key_names(type(instance), instance) if names is None else names
-    for field in declared(type(instance)):
-        value = getattr(instance, field.name)
-        if isinstance(field.rule, Variant):
-            yield from flat(value, path, above)
-            continue
-        if (key := names.get((field.name,), field.name)) is None:
-            continue
-        own, here = field.rule, (*path, key)
+    above = rule or Rule()
+    for setting, value in values(instance, names):
+        own, here = setting.rule, (*path, setting.name)
         change = "start" if "start" in (own.change, above.change) else own.change or above.change
-        change = None if own.fixed else change
-        own = dataclasses.replace(own, change=change, fixed=own.fixed or above.fixed)
+        own = dataclasses.replace(own, change=None if own.fixed else change, fixed=own.fixed or above.fixed)
         if dataclasses.is_dataclass(value):
-            yield from flat(value, here, own, below(names, field.name))
+            yield from flat(value, here, own, setting.inside)
         else:
-            yield FlatSetting(here, value, own, field.shape)
+            yield FlatSetting(here, value, own, setting.shape)
 
 
 def expected(found: "Shape", rule: Rule | None = None, names: KeyNames = _NO_NAMES) -> str:
@@ -274,10 +274,6 @@ def shape(annotation: Any) -> Shape:
     return found._replace(container="tuple", items=args)
 
 
-def _in_words(field: Declared, rule: Rule) -> Described:
-    return Described(field.name, expected(field.shape, rule), field.default, rule.help)
-
-
 def _number(annotation: Any, rule: Rule | None) -> str:
     noun = "a whole number" if annotation is int else "a number"
     if rule is None:
@@ -289,3 +285,56 @@ def _number(annotation: Any, rule: Rule | None) -> str:
     if rule.low is not None:
         return f"{noun} of at least {rule.low}"
     return noun if rule.high is None else f"{noun} of at most {rule.high}"
+
+
+def dotted(path: Path) -> str:
+    """A path the way people write it: `net.heads[1].name`."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{_short(part)}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+def leaves(data: Mapping[str, Any], prefix: str = "", between: str = ".") -> Iterator[tuple[str, Any]]:
+    """Every value in nested mappings, named by all its keys: `goal.steps`."""
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{prefix}{key}{between}", between)
+        else:
+            yield f"{prefix}{key}", value
+
+
+def unknown(noun: str, name: str, known: Iterable[str]) -> str:
+    """A message about an unknown name: the one that was probably meant, or else all known names."""
+    names = list(known)
+    near = difflib.get_close_matches(name[:_NAME_LENGTH], names, n=1)
+    if near:
+        return f"unknown {noun}, did you mean {near[0]}?"
+    expected = f"expected one of {', '.join(names)}" if names else "none is expected here"
+    return f"unknown {noun}, {expected}"
+
+
+def in_quotes(text: str) -> str:
+    """Text in double quotes, on one line, with the escapes that JSON and YAML share."""
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def quote(value: object) -> str:
+    """A value as it would be written in a configuration, shortened if it is long, without passwords in addresses."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        value = redact.hide(value)
+        cut = value if len(value) <= _QUOTE_LENGTH else value[: _QUOTE_LENGTH - 3] + "..."
+        return in_quotes(cut)
+    if isinstance(value, int) and value.bit_length() > 128:  # str() of a huge number is slow, or refused
+        return f"a whole number of {value.bit_length()} bits"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, Sequence):
+        return "a list"
+    return reprlib.repr(value)
+
+
+def _short(name: str) -> str:
+    """A key on one line and not too long, whatever it contains."""
+    printable = name if name.isprintable() else json.dumps(name)
+    return printable if len(printable) <= _NAME_LENGTH else printable[: _NAME_LENGTH - 3] + "..."

@@ -8,9 +8,9 @@ import numpy as np
 
 from tengen.config.settings.data import DataSection
 from tengen.data.format import katago, katago_writing, lc0_writing
-from tengen.data.format.chunk import count_games, write_chunk
+from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
-from tengen.data.format.rows import RowFormat, Rows
+from tengen.data.format.rows import RowFormat, Rows, count_games
 from tengen.data.records.records import Record, file_name, save_records
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Writer

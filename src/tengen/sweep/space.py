@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tengen import schema
-from tengen.config import reader, role_keys
+from tengen.config import reader
 from tengen.config.problems import ConfigError
+from tengen.config.trainers import current_key
 from tengen.schema.declaration import NUMBERS, FlatSetting, Rule, expected, shape
 
 Settings = dict[str, Any]  # value by full name, in plain data
@@ -192,7 +193,7 @@ def _axis(text: str, option: str, known: Mapping[str, FlatSetting], config: Any)
     written, equals, values = text.partition("=")
     if not equals or not written.strip() or not values.strip():
         raise _Wrong(f"expected {option} section.key=values")
-    key = _key(".".join(map(str, role_keys.current(config, tuple(written.strip().split("."))))), known)
+    key = _key(".".join(map(str, current_key(config, tuple(written.strip().split("."))))), known)
     if key.startswith("goal."):
         raise _Wrong(f"{key}: how long a trial goes on is said by --minutes, --steps, --games or --rows")
     low, dots, rest = values.partition("..")

@@ -29,7 +29,7 @@ def test_every_field(tmp_path: Path, columns: int, ending: str, side: int) -> No
     game = games.make("go", size=side, observation="katago")
     rows, meta = chunk.read_chunk(path, RowFormat.of(game, HEADS), GameIdentity.of(game))
     assert (meta.rows, meta.games, meta.network) == (7, 7, "net")
-    assert chunk.peek_meta(path).games == 7
+    assert chunk.read_meta(path, count=True).games == 7
     bits = np.unpackbits(arrays["binaryInputNCHWPacked"], axis=2)
     for place in range(7):
         row, columns_ = {name: values[place] for name, values in rows.items()}, arrays["globalTargetsNC"][place]

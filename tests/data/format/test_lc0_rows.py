@@ -7,9 +7,9 @@ import pytest
 
 from tengen import games
 from tengen.config.settings.data import DiffFocusSettings
-from tengen.data.format import lc0, lc0_rows, rows, sanity
+from tengen.data.format import lc0, rows, sanity
 from tengen.data.format.chunk import CorruptChunk, ForeignChunk, UnreadableChunk
-from tengen.data.format.lc0_rows import choose
+from tengen.data.format.lc0 import choose
 from tengen.errors import OptionError
 from tengen.games import chess_lc0
 from tests.helpers.lc0_records import made
@@ -25,14 +25,14 @@ def test_planes_are_those_of_the_encoding() -> None:
         records["black"] != 0,
         records["rule_50"].astype(int),
     )
-    np.testing.assert_array_equal(lc0_rows.planes(records), rows.pack_planes(np.asarray(seen.planes)))
+    np.testing.assert_array_equal(lc0.planes(records), rows.pack_planes(np.asarray(seen.planes)))
 
 
 def test_a_game_as_rows(tmp_path: Path) -> None:
     records = made(6)
     records["result_d"][2], records["result_q"][2] = 1, 0
     lc0.write(tmp_path / "game.gz", records)
-    found = lc0_rows.reader(FORM)(tmp_path / "game.gz")
+    found = lc0.reader(FORM)(tmp_path / "game.gz")
     assert rows.check(FORM, found) == 6
     assert not list(sanity.problems(FORM, found))
     np.testing.assert_array_equal(found["policy"], np.maximum(records["probabilities"], 0).astype(np.float16))
@@ -55,7 +55,7 @@ def test_the_rate_and_the_seed() -> None:
 
 def test_a_game_of_which_nothing_is_drawn(tmp_path: Path) -> None:
     lc0.write(tmp_path / "game.gz", made(6))
-    found = lc0_rows.reader(FORM, rate=1e-9)(tmp_path / "game.gz")
+    found = lc0.reader(FORM, rate=1e-9)(tmp_path / "game.gz")
     assert rows.check(FORM, found) == 0
 
 
@@ -78,7 +78,7 @@ def test_a_reply_that_is_not_learned_from_is_no_target(tmp_path: Path) -> None:
     records = made(6)
     records["flags"][3] = lc0.HISTORY_ONLY
     lc0.write(tmp_path / "game.gz", records)
-    found = lc0_rows.reader(FORM)(tmp_path / "game.gz")
+    found = lc0.reader(FORM)(tmp_path / "game.gz")
     assert found["ply"].tolist() == [0, 1, 2, 4, 5]
     assert found["opponent_weight"].tolist() == [1, 1, 0, 1, 0]
     assert not found["opponent_policy"][2].any()
@@ -86,7 +86,7 @@ def test_a_reply_that_is_not_learned_from_is_no_target(tmp_path: Path) -> None:
 
 def test_bad_chunks_are_named(tmp_path: Path) -> None:
     records, path = made(3), tmp_path / "game.gz"
-    read = lc0_rows.reader(FORM)
+    read = lc0.reader(FORM)
     for field, value, error, message in (
         ("root_q", 2, CorruptChunk, "game.gz: root_q: expected from -1 to 1"),
         ("probabilities", 0.5, CorruptChunk, "game.gz: probabilities: expected"),
@@ -104,4 +104,4 @@ def test_bad_chunks_are_named(tmp_path: Path) -> None:
 
 def test_only_chess_is_read_from_lc0() -> None:
     with pytest.raises(OptionError, match="chunks of Lc0 hold chess"):
-        lc0_rows.reader(rows.RowFormat.of(games.make("tic_tac_toe")))
+        lc0.reader(rows.RowFormat.of(games.make("tic_tac_toe")))

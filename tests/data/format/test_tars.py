@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tengen import data
-from tengen.data.format import lc0, lc0_rows, tars
+from tengen.data.format import lc0, tars
 from tengen.data.format.chunk import CorruptChunk
 from tengen.data.loader.sources import ChunksAndTars, split_of
 from tengen.errors import OptionError
@@ -41,7 +41,7 @@ def test_a_folder_of_tars_and_chunks(tmp_path: Path) -> None:
     source = ChunksAndTars(data.Folder(tmp_path, (".gz", ".tar")))
     settings = data.LoaderSettings(batch=4, pool_chunks=20, start_chunks=6, poll_seconds=0.01)
     game = data.GameIdentity("chess", 1, {})
-    with data.Loader(source, FORM, game, settings, read=lc0_rows.reader(FORM)) as loader:
+    with data.Loader(source, FORM, game, settings, read=lc0.reader(FORM)) as loader:
         loader.get_next_batch("train", LONG)
         counts = loader.counts()["train"]
         assert (counts.chunks, counts.rows) == (6, 1 + 2 + 3 + 4 + 5 + 7)
@@ -57,7 +57,7 @@ def test_once_each_in_order_and_the_same_split_in_every_place(tmp_path: Path) ->
     source = ChunksAndTars(data.FileList([path]))
     settings = data.LoaderSettings(batch=100, validation=0.5)
     found = {}
-    with data.Loader(source, FORM, data.GameIdentity("chess", 1, {}), settings, lc0_rows.reader(FORM)) as loader:
+    with data.Loader(source, FORM, data.GameIdentity("chess", 1, {}), settings, lc0.reader(FORM)) as loader:
         for split in ("train", "validation"):
             batch = loader.get_next_batch(split, LONG)
             found[split] = 0 if batch is None else len(batch[0])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tengen.data.loader.stages import Channel, ChannelClosed, ChannelEnded, Meter, Rate, StageFailed, Ticks
+from tengen.data.loader.stages import Channel, ChannelClosed, ChannelEnded, Meter, StageFailed, Ticks
 from tests.helpers import loading
 
 
@@ -110,22 +110,33 @@ class Clock:
 
 
 def test_a_rate_is_of_the_last_seconds_and_falls_to_nothing() -> None:
-    rate = Rate(1000.25)
-    assert rate.value(1000.25) == 0
-    for tenth in range(600):
-        rate.add(5, 1000.25 + tenth / 10)
-    now = 1000.25 + 59.9
-    assert rate.value(now) == pytest.approx(50, rel=0.02)
-    seen = [rate.value(now + idle) for idle in range(12)]
+    clock = Clock()
+    meter = Meter(clock)
+
+    def rate() -> float:
+        return meter.stats("", "", "", 0, None).rows_per_second
+
+    assert rate() == 0
+    for _ in range(600):
+        meter.count(5)
+        clock.time += 0.1
+    assert rate() == pytest.approx(50, rel=0.02)
+    seen = []
+    for _ in range(12):
+        seen.append(rate())
+        clock.time += 1
     assert seen == sorted(seen, reverse=True)
     assert seen[5] == pytest.approx(25, rel=0.15)
     assert seen[-1] == 0
 
 
 def test_a_rate_at_the_beginning_is_of_the_time_so_far() -> None:
-    rate = Rate(1000.25)
-    rate.add(30, 1001.0)
-    assert rate.value(1003.25) == pytest.approx(10)
+    clock = Clock()
+    meter = Meter(clock)
+    clock.time += 0.75
+    meter.count(30)
+    clock.time += 2.25
+    assert meter.stats("", "", "", 0, None).rows_per_second == pytest.approx(10)
 
 
 def test_working_and_waiting() -> None:

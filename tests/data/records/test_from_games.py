@@ -9,8 +9,8 @@ from tengen import games
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
-from tengen.data.records.from_games import from_games
 from tengen.data.records.records import Record, RecordError, read_each, save_records
+from tengen.data.records.row_maker import from_games
 from tengen.errors import TengenError
 
 GAME = games.make("tic_tac_toe")

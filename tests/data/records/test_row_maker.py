@@ -10,7 +10,8 @@ from tengen import games
 from tengen.data.format import rows as row
 from tengen.data.format import sanity
 from tengen.data.format.rows import RowFormat, Rows
-from tengen.data.records import moves, sgf_reader
+from tengen.data.records import moves
+from tengen.data.records import sgf as sgf_files
 from tengen.data.records.records import Record
 from tengen.data.records.row_maker import RowMaker
 
@@ -22,7 +23,7 @@ PLAYED = ";B[bb];W[];B[]"
 
 
 def sgf(body: str, head: str = "SZ[3]KM[0.5]RE[B+8.5]") -> Record:
-    (found,) = sgf_reader.read(f"(;GM[1]{head}{body})")
+    (found,) = sgf_files.read(f"(;GM[1]{head}{body})")
     return found
 
 

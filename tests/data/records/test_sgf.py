@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sgfmill import sgf as foreign
 
 from tengen import games
-from tengen.data.records import moves, sgf, sgf_reader
+from tengen.data.records import moves, sgf
 from tengen.data.records.records import Record, RecordError, load_records
 from tests.data.records.test_records import played
 
@@ -47,13 +47,13 @@ def test_another_reader_understands_ours() -> None:
     assert found == [("b", (8, 0)), ("w", (8, 8)), ("b", (0, 0)), ("w", (4, 4)), ("b", None), ("w", None)]
     comments = [node.get("C") if node.has_property("C") else None for node in game.get_main_sequence()[1:]]
     assert comments == ["value +0.500", "value -0.250", None, "value +1.000", None, "value +0.000"]
-    assert sgf_reader.read(sgf.write([record])) == [record]
+    assert sgf.read(sgf.write([record])) == [record]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whole_games(seed: int) -> None:
     record = played("go", seed)
-    assert sgf_reader.read(sgf.write([record])) == [record]
+    assert sgf.read(sgf.write([record])) == [record]
     game = by_sgfmill(sgf.write([record]))
     sequence = [node.get_move() for node in game.get_main_sequence()[1:]]
     assert [(colour == "w", move and (2 - move[0]) * 3 + move[1]) for colour, move in sequence] == [
@@ -64,7 +64,7 @@ def test_whole_games(seed: int) -> None:
 def test_collections() -> None:
     records = [played("go", seed) for seed in range(3)]
     text = sgf.write(records)
-    assert sgf_reader.read(text) == records
+    assert sgf.read(text) == records
     assert len(re.findall(r"^\(;GM", text, re.MULTILINE)) == 3
 
 
@@ -85,9 +85,9 @@ def test_results(result: float | None, score: float | None, ending: Any, expecte
     record = Record.of(SMALL, [4], result=result, score=score, ending=ending)
     text = sgf.write([record])
     assert by_sgfmill(text).get_root().get("RE") == expected
-    assert sgf_reader.read(text) == [record]
+    assert sgf.read(text) == [record]
     # Without our own comment, as another program would have left it.
-    (again,) = sgf_reader.read(re.sub(r"\nC\[tengen.*?[^\\]\]", "", text, count=1, flags=re.DOTALL))
+    (again,) = sgf.read(re.sub(r"\nC\[tengen.*?[^\\]\]", "", text, count=1, flags=re.DOTALL))
     assert (again.result, again.score, again.ending) == (result, score, ending)
 
 
@@ -98,7 +98,7 @@ def test_a_position_at_the_start() -> None:
         state = step(state, action)
     record = Record.of(SMALL, [8, 9, 9], start=SMALL.render(state), opening=1)
     text = sgf.write([record])
-    assert sgf_reader.read(text) == [record]
+    assert sgf.read(text) == [record]
     root = by_sgfmill(text).get_root()
     assert root.get_setup_stones() == ({(1, 1), (2, 2)}, {(2, 0)}, set())
     assert root.get("PL") == "w"
@@ -114,8 +114,8 @@ def test_any_names_round_trip(names: list[str], actions: list[int]) -> None:
         return Record.of(SMALL, actions, players=(a, b), date=c, notes={"x": d})
 
     text = sgf.write([record(*names)])
-    assert sgf_reader.read(text) == [record(*clean)]
-    assert sgf_reader.read(text.encode()) == [record(*clean)]
+    assert sgf.read(text) == [record(*clean)]
+    assert sgf.read(text.encode()) == [record(*clean)]
     game = by_sgfmill(text)
     assert [game.get_player_name(colour) or "" for colour in "bw"] == clean[:2]
     assert len(game.get_main_sequence()) == len(actions) + 1
@@ -123,7 +123,7 @@ def test_any_names_round_trip(names: list[str], actions: list[int]) -> None:
 
 @given(st.text())
 def test_escapes(text: str) -> None:
-    assert sgf_reader.unescape(sgf.escape(text)) == text
+    assert sgf.unescape(sgf.escape(text)) == text
 
 
 FOREIGN = r"""Some server, some day:
@@ -135,7 +135,7 @@ trailing words"""
 
 
 def test_a_foreign_file() -> None:
-    (record,) = sgf_reader.read(FOREIGN)
+    (record,) = sgf.read(FOREIGN)
     assert record.players == ("Honinbo [Shusaku]", "Gennan Inseki")
     assert (record.result, record.score, record.date) == (1.0, 2.0, "1846-09-11")
     assert record.options == {"size": 19, "komi": 6.5, "ko": "simple", "suicide": False}
@@ -147,27 +147,27 @@ def test_a_foreign_file() -> None:
 
 def test_handicap_stones_that_are_written_as_moves_are_stones() -> None:
     text = "(;SZ[5]HA[2];B[aa]C[one];B[bb];W[cc]C[three];B[dd])"
-    (record,) = sgf_reader.read(text)
+    (record,) = sgf.read(text)
     assert record.actions == (12, 18)
     assert record.start is not None
     assert [row.split()[1:] for row in record.start.split("\n")[1:3]] == [list("X...."), list(".X...")]
     assert "to play: white" in record.start
-    assert sgf_reader.comments(text) == {0: "three"}
+    assert sgf.comments(text) == {0: "three"}
     for other in ("(;SZ[5]HA[2];B[aa];W[cc])", "(;SZ[5]HA[x];B[aa];B[bb];W[cc])", "(;SZ[5]HA[2];B[aa];B[];W[cc])"):
-        assert sgf_reader.read(other)[0].start is None
-        assert sgf_reader.read(other)[0].actions[0] == 0
+        assert sgf.read(other)[0].start is None
+        assert sgf.read(other)[0].actions[0] == 0
 
 
 def test_handicap() -> None:
     text = "(;SZ[9]HA[2]KM[0.5]AB[cg][gc]RE[W+Resign];W[ee];B[ff];W[dd])"
-    (record,) = sgf_reader.read(text)
+    (record,) = sgf.read(text)
     assert (record.result, record.ending, record.notes) == (-1.0, "resigned", {"handicap": "2"})
     states = list(moves.replay(record))
     assert [int(state.turn) for state in states] == [1, 0, 1, 0]
     assert "X" in GAME.render(states[0])
     assert GAME.render(states[0]) == record.start
     assert int(states[0].komi) == 1
-    assert sgf_reader.read(sgf.write([record]))[0].actions == record.actions
+    assert sgf.read(sgf.write([record]))[0].actions == record.actions
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,13 @@ def test_handicap() -> None:
     ],
 )
 def test_sloppy_files(text: str, actions: list[int], first: int) -> None:
-    (record,) = sgf_reader.read(text)
+    (record,) = sgf.read(text)
     assert list(record.actions) == actions
     assert int(next(moves.replay(record)).turn) == first
 
 
 def test_rectangles_of_stones() -> None:
-    (record,) = sgf_reader.read("(;SZ[5]AB[aa:bc][ee]AE[ab])")
+    (record,) = sgf.read("(;SZ[5]AB[aa:bc][ee]AE[ab])")
     assert record.start is not None
     rows = [line.split()[1:] for line in record.start.splitlines()[1:6]]
     assert ["".join(row) for row in rows] == ["XX...", ".X...", "XX...", ".....", "....X"]
@@ -203,7 +203,7 @@ def test_rectangles_of_stones() -> None:
     [("6.5", 6.5), ("0", 0.0), ("-5.5", -5.5), *((odd, None) for odd in ("375", "3.75", "", "nan", "much", "1e400"))],
 )
 def test_komi(komi: str, expected: float | None) -> None:
-    (record,) = sgf_reader.read(f"(;SZ[19]KM[{komi}];B[aa])")
+    (record,) = sgf.read(f"(;SZ[19]KM[{komi}];B[aa])")
     assert record.options.get("komi") == expected
     assert record.notes == ({"komi": komi} if komi and expected is None else {})
     assert games.make("go", **record.options)
@@ -211,7 +211,7 @@ def test_komi(komi: str, expected: float | None) -> None:
 
 def test_long_games_are_allowed_their_length() -> None:
     there_and_back = "".join(f";{'BW'[n % 2]}[]" if n % 2 else ";B[aa]" for n in range(60))
-    (record,) = sgf_reader.read(f"(;SZ[3]{there_and_back})")
+    (record,) = sgf.read(f"(;SZ[3]{there_and_back})")
     assert record.options["max_moves"] == 60
     assert games.make("go", **record.options)
 
@@ -220,15 +220,15 @@ def test_long_games_are_allowed_their_length() -> None:
 def test_encodings(encoding: str) -> None:
     name = {"latin-1": "Müller", "utf-8": "Müller 棋", "utf-8-sig": "棋"}.get(encoding, "表示棋")
     declared = encoding.replace("-sig", "")
-    (record,) = sgf_reader.read(f"(;CA[{declared}]SZ[9]PB[{name}];B[aa])".encode(encoding))
+    (record,) = sgf.read(f"(;CA[{declared}]SZ[9]PB[{name}];B[aa])".encode(encoding))
     assert record.players[0] == name
 
 
 def test_undeclared_and_wrong_encodings() -> None:
-    assert sgf_reader.read("(;PB[Müller])".encode("latin-1"))[0].players[0] == "Müller"
-    assert sgf_reader.read("(;PB[Müller])".encode())[0].players[0] == "Müller"
+    assert sgf.read("(;PB[Müller])".encode("latin-1"))[0].players[0] == "Müller"
+    assert sgf.read("(;PB[Müller])".encode())[0].players[0] == "Müller"
     for declared in ("nonsense", "zlib", "undefined", "utf-16", "ascii", "idna"):
-        assert sgf_reader.read(f"(;CA[{declared}]PB[Müller])".encode())[0].players[0]
+        assert sgf.read(f"(;CA[{declared}]PB[Müller])".encode())[0].players[0]
 
 
 @pytest.mark.parametrize(
@@ -257,17 +257,17 @@ def test_undeclared_and_wrong_encodings() -> None:
 )
 def test_what_is_wrong_is_named(text: str, message: str) -> None:
     with pytest.raises(RecordError, match=message):
-        sgf_reader.read(text)
+        sgf.read(text)
 
 
 def test_stones_without_liberties_are_refused_when_played() -> None:
-    (record,) = sgf_reader.read("(;SZ[3]AB[aa]AW[ab][ba])")
+    (record,) = sgf.read("(;SZ[3]AB[aa]AW[ab][ba])")
     with pytest.raises(RecordError, match="start: go: the stones around row 1, column 1 have no liberty"):
         next(moves.replay(record))
 
 
 def test_illegal_moves_are_refused_when_played() -> None:
-    (record,) = sgf_reader.read("(;SZ[3];B[bb];W[bb])")
+    (record,) = sgf.read("(;SZ[3];B[bb];W[bb])")
     with pytest.raises(RecordError, match="move 2: B2 is not legal here"):
         list(moves.replay(record))
 
@@ -278,14 +278,14 @@ WHOLE = sgf.write([Record.of(SMALL, [4, 0, 9, 9], values=(0.5, None, 0.1, -1.0),
 def test_cut_short_anywhere() -> None:
     for length in range(len(WHOLE.rstrip())):
         with pytest.raises(RecordError):
-            sgf_reader.read(WHOLE[:length])
+            sgf.read(WHOLE[:length])
 
 
 @given(st.integers(0, len(WHOLE)), st.integers(0, len(WHOLE)), st.text("(;)[]\\BWACSZ\n aé", max_size=5))
 @settings(max_examples=400)
 def test_edited_files(a: int, b: int, put: str) -> None:
     try:
-        sgf_reader.read((WHOLE[: min(a, b)] + put + WHOLE[max(a, b) :]).encode())
+        sgf.read((WHOLE[: min(a, b)] + put + WHOLE[max(a, b) :]).encode())
     except RecordError as error:
         assert str(error)  # noqa: PT017 - good or refused, but nothing else
 
@@ -293,16 +293,16 @@ def test_edited_files(a: int, b: int, put: str) -> None:
 @given(st.binary(max_size=200))
 def test_garbage(content: bytes) -> None:
     try:
-        sgf_reader.read(b"(;" + content)
+        sgf.read(b"(;" + content)
     except RecordError as error:
         assert str(error)  # noqa: PT017 - good or refused, but nothing else
 
 
 def test_deep_and_long_files_are_no_problem() -> None:
     wide = "(;SZ[19]" + "(;B[aa])" * 50_000 + ")"
-    assert len(sgf_reader.read(wide)[0].actions) == 1
+    assert len(sgf.read(wide)[0].actions) == 1
     with pytest.raises(RecordError, match="cut short"):
-        sgf_reader.read("(;C[" + "\\]" * 500_000)
+        sgf.read("(;C[" + "\\]" * 500_000)
 
 
 def test_a_file_is_named(tmp_path: Path) -> None:
@@ -312,28 +312,28 @@ def test_a_file_is_named(tmp_path: Path) -> None:
 
 
 def test_records_of_foreign_files_can_be_written_again() -> None:
-    (record,) = sgf_reader.read(FOREIGN)
-    assert sgf_reader.read(sgf.write([record])) == [record]
+    (record,) = sgf.read(FOREIGN)
+    assert sgf.read(sgf.write([record])) == [record]
 
 
 def test_variations_are_lines_from_the_start() -> None:
     text = "(;SZ[5];B[aa](;W[bb];B[cc])(;W[dd](;B[ee])(;B[ba])(;B[zz]))(;W[ab]AB[ca]))(;SZ[5];B[aa])"
-    assert sgf_reader.read(text)[0].actions == (0, 6, 12)
+    assert sgf.read(text)[0].actions == (0, 6, 12)
     # The one with a point outside of the board and the one that puts up stones cannot be read.
-    assert sgf_reader.variations(text) == [(0, 18, 24), (0, 18, 1)]
-    assert sgf_reader.variations(text.encode(), 1) == []
+    assert sgf.variations(text) == [(0, 18, 24), (0, 18, 1)]
+    assert sgf.variations(text.encode(), 1) == []
 
 
 def test_a_variation_in_which_the_other_player_begins_has_a_pass_first() -> None:
-    assert sgf_reader.variations("(;SZ[5](;B[aa];W[bb])(;W[cc];B[dd]))") == [(25, 12, 18)]
-    assert sgf_reader.variations("(;SZ[5](;B[aa])(;AB[ee];W[cc]))") == [], "these stones are not those of the game"
+    assert sgf.variations("(;SZ[5](;B[aa];W[bb])(;W[cc];B[dd]))") == [(25, 12, 18)]
+    assert sgf.variations("(;SZ[5](;B[aa])(;AB[ee];W[cc]))") == [], "these stones are not those of the game"
 
 
 def test_comments_are_of_the_moves_that_they_stand_at() -> None:
     # White moves twice: a pass of Black is put in between.
     text = r"(;SZ[5]C[root];B[aa]C[one \] two];W[bb];W[cc]C[ three ];B[dd]C[value +0.250])(;SZ[5];B[aa]C[other])"
-    assert sgf_reader.comments(text) == {0: "one ] two", 3: "three"}
-    assert sgf_reader.comments(text.encode(), 1) == {0: "other"}
+    assert sgf.comments(text) == {0: "one ] two", 3: "three"}
+    assert sgf.comments(text.encode(), 1) == {0: "other"}
     reviewed = "(;SZ[5];B[aa]C[value +0.250\nloses nothing];W[bb]C[value -0.250])"
-    assert (sgf_reader.comments(reviewed), sgf_reader.comments(reviewed, own=True)) == ({}, {0: "loses nothing"})
-    assert len(sgf_reader.read(text)[0].actions) == 5
+    assert (sgf.comments(reviewed), sgf.comments(reviewed, own=True)) == ({}, {0: "loses nothing"})
+    assert len(sgf.read(text)[0].actions) == 5

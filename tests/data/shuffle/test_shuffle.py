@@ -13,7 +13,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.loader.sources import split_of
 from tengen.data.shuffle.folders import Shuffle, ShuffledFile, clean, newest
-from tengen.data.shuffle.plan import Largest, ShuffleMemory, ShufflePlan, WindowSurvey, plan, shares
+from tengen.data.shuffle.plan import ShuffleMemory, ShufflePlan, ShuffleSource, WindowSurvey, plan, shares
 from tengen.data.shuffle.shuffle import ShuffleProgress, shuffle
 from tengen.data.store.store import Store
 from tengen.errors import OptionError, TengenError
@@ -185,7 +185,7 @@ def test_memory_is_shared_within_its_limit(
     row_bytes += 20
     size = min(chunk_rows, ShuffleMemory.largest_chunk(what) // row_bytes)
     try:
-        shared = ShuffleMemory.shared(what, row_bytes, Largest(size, size * row_bytes), rows)
+        shared = ShuffleMemory.shared(what, row_bytes, [ShuffleSource(cast(Any, None), size, size * row_bytes)], rows)
     except OptionError:  # not enough for one file
         assert min(per_file, rows) * 2 * row_bytes > memory / 2
         return

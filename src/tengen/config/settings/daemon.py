@@ -15,8 +15,6 @@ _VARIABLE = r"[A-Za-z_][A-Za-z0-9_]{0,99}"
 
 @dataclass(frozen=True)
 class UploadSettings:
-    """Where finished networks are sent."""
-
     kind: Literal["none", "copy", "command", "http"] = setting(
         "none",
         "send nothing, copy to a directory, run a command with the network's folder as last argument, or HTTP PUT",
@@ -36,11 +34,7 @@ class UploadSettings:
         300.0, "seconds that a command may run, or that a receiver may be silent", low=0.1, high=86400
     )
     deadline: float = setting(
-        3600.0,
-        "http: seconds for one upload before it is tried again",
-        low=0.1,
-        high=604800,
-        before=3600.0,
+        3600.0, "http: seconds for one upload before it is tried again", low=0.1, high=604800, before=3600.0
     )
     first_pause: float = setting(
         1.0, "seconds before a failed upload is repeated; doubles each time, up to 10 minutes", low=0.01, high=600

@@ -17,8 +17,6 @@ _FIXED = (
 
 @dataclass(frozen=True)
 class RoleNetSettings:
-    """The network of a role."""
-
     name: str | None = setting(
         REQUIRED,
         "architecture (null: by `spec`)",
@@ -69,8 +67,6 @@ class RoleNetSettings:
 
 @dataclass(frozen=True)
 class NetSection(RoleNetSettings):
-    """The network of a run of self-play."""
-
     heads: tuple[nets.Head, ...] = setting(
         REQUIRED,
         "outputs besides policy and value",

@@ -48,8 +48,6 @@ class NumberSettings:
 
 @dataclass(frozen=True)
 class BufferSettings:
-    """The replay buffer."""
-
     capacity: int = setting(REQUIRED, "samples; the oldest are dropped first", low=1, high=2**30)
     kind: Literal["uniform", "prioritised"] = setting(REQUIRED, "draw samples uniformly, or by their last error")
     alpha: float = setting(REQUIRED, "prioritised: exponent of the error (0: uniform)", low=0, high=2)
@@ -62,8 +60,6 @@ class BufferSettings:
 
 @dataclass(frozen=True)
 class RoleSettings:
-    """One role that learns."""
-
     net: RoleNetSettings = setting(REQUIRED, "the neural network")
     optimizer: OptimizerSettings = setting(REQUIRED, "the optimiser", change="now")
     lr_schedule: NumberSettings = setting(REQUIRED, "factor of the learning rate over time", change="now")
@@ -81,8 +77,6 @@ class RoleSettings:
 
 @dataclass(frozen=True)
 class PlayersSection:
-    """Who plays the roles that do not learn."""
-
     host: str | None = setting(
         REQUIRED,
         "who moves first, if it has no section (null: given by the program)",
@@ -96,8 +90,6 @@ class PlayersSection:
 
 @dataclass(frozen=True)
 class EvaluationSection:
-    """Matches that measure the roles during training."""
-
     interval: int = setting(REQUIRED, "training steps between two evaluations", low=1, high=10**12)
     games: int = setting(REQUIRED, "games of each pair of players", low=1, high=10**6)
     against: tuple[str, ...] = setting(
@@ -116,8 +108,6 @@ class TargetSettings:
 
 @dataclass(frozen=True)
 class DQNRoleSettings(RoleSettings):
-    """One role that learns by deep Q-learning."""
-
     dueling: bool = setting(REQUIRED, "dueling network: value of the position plus advantage of the action")
     double: bool = setting(
         REQUIRED, "double Q-learning: the learning network chooses the next action, the target network evaluates it"

@@ -15,7 +15,6 @@ RULES_FIXED = (
 
 
 def _game_options(name: str) -> type:
-    """The class that declares the options of a game."""
     from tengen import games
 
     return games.options_class(name)
@@ -52,7 +51,6 @@ class GameSection:
     options: Any = variant("name", _game_options)
 
     def make(self) -> "Game":
-        """The game with these options."""
         from tengen import games
 
         return games.make(self.name, **asdict(self.options))

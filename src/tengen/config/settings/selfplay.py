@@ -14,6 +14,12 @@ _STAGE = re.compile(r"(0?\.[0-9]+):([1-9][0-9]{0,4})/([1-9][0-9]{0,4})(?::([0-9]
 _OPPONENT = re.compile(r"([a-z][a-z0-9_]*)=([^:]+):(0?\.[0-9]+|1(?:\.0+)?)")
 
 
+def _parts(pattern: re.Pattern[str], text: str, expected: str) -> tuple[Any, ...]:
+    if (found := pattern.fullmatch(text)) is None:
+        raise OptionError(f"expected {expected}, got {text!r}")
+    return found.groups()
+
+
 class BoardSize(NamedTuple):
     """Another board size that some games are played on."""
 
@@ -24,10 +30,7 @@ class BoardSize(NamedTuple):
 
 def size(text: str) -> BoardSize:
     """Parses an item of `SelfplaySettings.sizes`."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
-        raise OptionError(f"expected SIZE:SHARE or SIZE:SHARE:KOMI, got {text!r}")
-    side, share, komi = found.groups()
+    side, share, komi = _parts(_SIZE, text, "SIZE:SHARE or SIZE:SHARE:KOMI")
     return BoardSize(int(side), float(share), None if komi is None else float(komi))
 
 
@@ -42,10 +45,8 @@ class SearchStage(NamedTuple):
 
 def stage(text: str) -> SearchStage:
     """Parses an item of `SelfplaySettings.stages`."""
-    found = _STAGE.fullmatch(text)
-    if found is None:
-        raise OptionError(f"expected UNTIL:SIMULATIONS/CHEAP or UNTIL:SIMULATIONS/CHEAP:RATE, got {text!r}")
-    until, simulations, cheap, rate = found.groups()
+    expected = "UNTIL:SIMULATIONS/CHEAP or UNTIL:SIMULATIONS/CHEAP:RATE"
+    until, simulations, cheap, rate = _parts(_STAGE, text, expected)
     return SearchStage(float(until), int(simulations), int(cheap), 1.0 if rate is None else float(rate))
 
 
@@ -59,10 +60,7 @@ class NamedOpponent(NamedTuple):
 
 def named(text: str) -> NamedOpponent:
     """Parses an item of `SelfplaySettings.opponents`."""
-    found = _OPPONENT.fullmatch(text)
-    if found is None:
-        raise OptionError(f"expected ROLE=PLAYER:SHARE, as black=random:0.1, got {text!r}")
-    role, name, share = found.groups()
+    role, name, share = _parts(_OPPONENT, text, "ROLE=PLAYER:SHARE, as black=random:0.1")
     return NamedOpponent(role, name, float(share))
 
 
@@ -96,10 +94,7 @@ class SelfplaySettings:
         1.0, "a game is decided once several searches in a row give one player at least this value", low=0, high=1
     )
     decided_full_share: float = setting(
-        1.0,
-        "factor of full_share once a game is decided (1: no change)",
-        low=0,
-        high=1,
+        1.0, "factor of full_share once a game is decided (1: no change)", low=0, high=1
     )
     cheap_weight: float = setting(
         0.0, "weight of rows from cheap searches, which train no policy (0: they are dropped)", low=0, high=1

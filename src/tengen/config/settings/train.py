@@ -82,8 +82,6 @@ class LossSettings:
 
 @dataclass(frozen=True)
 class CheckpointSettings:
-    """Which checkpoints are kept."""
-
     interval: int = setting(2000, "steps between checkpoints", low=1, high=10**9)
     keep: int = setting(3, "newest checkpoints that are kept", low=1, high=1000)
     long_term_interval: int | None = setting(

@@ -2,19 +2,20 @@
 
 A chunk is an `.npz`: a zip of one `.npy` per field (docs/data.md), and `meta`, JSON as UInt8 bytes. It contains no
 pickles, and the reader supports none. Everything is checked before it is used, because files are cut short, mixed up
-and written by other programs. Files of KataGo (format/katago.py) and Lc0 (format/lc0_rows.py) are read as chunks, too.
+and written by other programs. Files of KataGo (format/katago.py) and Lc0 (format/lc0.py) are read as chunks, too.
 """
 
+import contextlib
 import dataclasses
 import io
 import itertools
 import json
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Literal, TypeVar
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -32,7 +33,6 @@ _LC0 = ".gz"  # the ending of Lc0's games
 _META = "meta"
 _META_LIMIT = 1 << 20  # bytes; what is larger is no meta of ours
 _SPARSE_BYTES, _SPARSE_SHARE = 1 << 16, 0.25  # fields with as many bytes, of which fewer are not zero, are compressed
-_T = TypeVar("_T")
 
 
 class ChunkError(TengenError):
@@ -76,7 +76,6 @@ class Meta:
         return words if self.left_out else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
         own = {"schema": SCHEMA, "network": self.network, "rows": self.rows, "games": self.games}
         return {**own, "format": self.form.to_dict(), **self.game.to_dict(), **self.more}
 
@@ -98,11 +97,6 @@ class _Counts:
     games: int = setting(REQUIRED, low=0)
 
 
-@dataclass(frozen=True)
-class _Description:
-    format: RowFormat
-
-
 _DESCRIBED = ("format", "game", "version", "options")
 _OURS = (*_DESCRIBED, *(field.name for field in dataclasses.fields(_Counts)))
 
@@ -110,8 +104,9 @@ _OURS = (*_DESCRIBED, *(field.name for field in dataclasses.fields(_Counts)))
 @lru_cache(maxsize=64)
 def _described(text: str) -> tuple[RowFormat, GameIdentity]:
     """Format and game, which are the same in all chunks of a run."""
-    form = schema.from_json(_Description, text, "meta").format
-    return row.interned(form), GameIdentity.from_dict(json.loads(text), "meta")
+    data = json.loads(text)
+    form = schema.from_data(RowFormat, data.get("format"), "meta: format")
+    return row.interned(form), GameIdentity.from_dict(data, "meta")
 
 
 def write_chunk(
@@ -136,7 +131,7 @@ def write_chunk(
     taken = sorted(set(more or {}) & set(_OURS))
     if taken:
         raise ValueError(f"a chunk has a {taken[0]} of its own, choose another name")
-    meta = Meta(game, form, network, count, count_games(host["game"]), dict(more or {}))
+    meta = Meta(game, form, network, count, row.count_games(host["game"]), dict(more or {}))
     file = io.BytesIO()
     pack(file, meta, ((name, host[name]) for name in form.fields), compress=compress)
     files.make_folder(path.parent)
@@ -157,21 +152,16 @@ def read_meta(
     With `count`, games in files of KataGo are counted, too, for which one of their arrays is unpacked. With `form`, the
     rows are those that `read_chunk` gives, for which another one may be. Everything else is checked before that.
     """
-
-    def read(archive: Archive) -> Meta:
-        meta = _read_meta(archive, path, form)
-        check_wanted(path, meta, form, game, limit)
+    if path.suffix == _LC0:
+        return _of_lc0(path, form, game, limit)
+    with explaining(path), files.open_regular(path) as file:
+        archive = Archive(file)
+        meta = _read_meta(archive, path, form, game, limit)
         if count and katago.is_katago(archive):
             meta = dataclasses.replace(meta, games=katago.count_games(archive, meta.rows))
         if form is not None and katago.is_katago(archive):
             meta = _kept(path, meta, katago.count_fitting(archive, meta.rows, meta.form))
         return meta
-
-    if path.suffix == _LC0:
-        meta = _of_lc0(path)
-        check_wanted(path, meta, form, game, limit)
-        return meta
-    return _reading(path, read)
 
 
 def peek_meta(path: Path) -> Meta:
@@ -180,8 +170,6 @@ def peek_meta(path: Path) -> Meta:
     Only the two ends of the file are read: `meta` is the first array, and the list of arrays must end where the file
     does. `read_meta` reads everything that is not exactly as `pack` writes it.
     """
-    if path.suffix == _LC0:
-        return _of_lc0(path)
     try:
         size, text = peek(path, _META)
         meta = Meta.from_json(text)
@@ -200,19 +188,25 @@ def read_chunk(
     Raises CorruptChunk, UnreadableChunk, or ForeignChunk if the chunk is not of `game`, lacks fields of `form`, or has
     more than `limit` rows. Nothing is unpacked before all of that and the sizes of all arrays are checked.
     """
+    if path.suffix == _LC0:
+        from tengen.data.format import lc0  # here, because it needs JAX
 
-    def read(archive: Archive) -> tuple[Rows, Meta]:
-        meta = _read_meta(archive, path, form)
-        check_wanted(path, meta, form, game, limit)
+        meta = _of_lc0(path, form, game, limit)
+        rows = lc0.reader(form or meta.form)(path)
+        return rows, dataclasses.replace(meta, rows=len(rows["ply"]))
+    with explaining(path), files.open_regular(path) as file:
+        archive = Archive(file)
+        meta = _read_meta(archive, path, form, game, limit)
         foreign = katago.is_katago(archive)
-        rows: Rows = katago.read(archive, meta.rows, meta.form) if foreign else {}
-        for name, (shape, dtype) in meta.form.fields.items():
-            if not foreign:
-                rows[name] = archive.read(name, (meta.rows, *shape), dtype)
+        if foreign:
+            rows = katago.read(archive, meta.rows, meta.form)
+        else:
+            fields = meta.form.fields.items()
+            rows = {name: archive.read(name, (meta.rows, *shape), dtype) for name, (shape, dtype) in fields}
         wrong = list(sanity.problems(meta.form, rows, without=katago.CHECKED if foreign else ()))
         if wrong:
             raise OptionError("; ".join(wrong))
-        games = count_games(rows["game"])
+        games = row.count_games(rows["game"])
         if foreign:
             meta = dataclasses.replace(_kept(path, meta, len(rows["ply"])), games=games)
         elif games != meta.games:
@@ -220,15 +214,6 @@ def read_chunk(
         wanted = meta.form.fields if form is None else form.fields
         missing = {name: np.ones(meta.rows, np.float32) for name in row.TARGET_WEIGHTS if name not in rows}
         return {name: (rows | missing)[name] for name in wanted}, meta
-
-    if path.suffix == _LC0:
-        from tengen.data.format import lc0_rows  # here, because it needs JAX
-
-        meta = _of_lc0(path)
-        check_wanted(path, meta, form, game, limit)
-        rows = lc0_rows.reader(form or meta.form)(path)
-        return rows, dataclasses.replace(meta, rows=len(rows["ply"]))
-    return _reading(path, read)
 
 
 def pack(file: IO[bytes], meta: Meta, fields: Iterable[tuple[str, np.ndarray]], *, compress: bool = False) -> None:
@@ -263,17 +248,11 @@ def _is_sparse(data: np.ndarray) -> bool:
     return len(data) >= _SPARSE_BYTES and int(np.count_nonzero(some)) < _SPARSE_SHARE * len(some)
 
 
-def count_games(game: np.ndarray) -> int:
-    """How many different games there are in the field `game` of rows."""
-    number = game.astype(np.uint64)
-    return len(np.unique((number[:, 0] << np.uint64(32)) | number[:, 1]))
-
-
-def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:
-    """`read(archive)`, with every failure as a ChunkError."""
+@contextlib.contextmanager
+def explaining(path: Path) -> Iterator[None]:
+    """Around reading a file: every failure becomes a ChunkError."""
     try:
-        with files.open_regular(path) as file:
-            return read(Archive(file))
+        yield
     except ChunkError:
         raise
     except katago.OtherRows as error:
@@ -286,33 +265,37 @@ def _reading(path: Path, read: Callable[[Archive], _T]) -> _T:
         raise CorruptChunk(f"{path}: not a good chunk: {error}") from error
 
 
-def _of_lc0(path: Path) -> Meta:
-    """The description of a game in Lc0's format. Raises ChunkError."""
-    from tengen.data.format import lc0, lc0_rows  # here, because they need JAX
+def _of_lc0(path: Path, *wanted: Any) -> Meta:
+    """The description of a game in Lc0's format, checked by `check_wanted`. Raises ChunkError."""
+    from tengen.data.format import lc0  # here, because it needs JAX
 
     game = GameIdentity("chess", 0, {"chess960": False}, partial=True)
-    return Meta(game, lc0_rows.FORM, katago.network_of(path), lc0.count_positions(path), 1)
+    meta = Meta(game, lc0.FORM, katago.network_of(path), lc0.count_positions(path), 1)
+    check_wanted(path, meta, *wanted)
+    return meta
 
 
-def _read_meta(archive: Archive, path: Path, wanted: RowFormat | None = None) -> Meta:
+def _read_meta(archive: Archive, path: Path, form: RowFormat | None, *wanted: Any) -> Meta:
     """The description of a chunk, after checking that there is one array of the right size for each field.
 
     Files of KataGo are described with boards no larger than those of the format that is wanted.
     """
     if katago.is_katago(archive):
-        rows, form, game = katago.describe(archive, wanted.planes_shape[0] if wanted else None)
+        rows, own, game = katago.describe(archive, form.planes_shape[0] if form else None)
         size = katago.reading_bytes(archive, rows)
-        return Meta(game, row.interned(form), katago.network_of(path), rows, 0, reading_bytes=size)
-    meta = Meta.from_json(archive.read_text(_META, _META_LIMIT))
-    members, fields = archive.members, meta.form.fields
-    expected = {f"{name}.npy" for name in (_META, *fields)}
-    if members.keys() != expected:
-        odd = min(members.keys() ^ expected)
-        raise OptionError(f"expected one array per field, but {odd} is missing or too many")
-    for name, each in meta.form.field_bytes.items():
-        size = meta.rows * each
-        if not size < members[f"{name}.npy"].size <= size + HEADER_LIMIT:
-            raise OptionError(f"{name}: expected {size} bytes for {meta.rows} rows")
+        meta = Meta(game, row.interned(own), katago.network_of(path), rows, 0, reading_bytes=size)
+    else:
+        meta = Meta.from_json(archive.read_text(_META, _META_LIMIT))
+        sizes = archive.sizes
+        expected = {f"{name}.npy" for name in (_META, *meta.form.fields)}
+        if sizes.keys() != expected:
+            odd = min(sizes.keys() ^ expected)
+            raise OptionError(f"expected one array per field, but {odd} is missing or too many")
+        for name, each in meta.form.field_bytes.items():
+            size = meta.rows * each
+            if not size < sizes[f"{name}.npy"] <= size + HEADER_LIMIT:
+                raise OptionError(f"{name}: expected {size} bytes for {meta.rows} rows")
+    check_wanted(path, meta, form, *wanted)
     return meta
 
 

@@ -35,11 +35,9 @@ class GameIdentity:
 
     @staticmethod
     def of(game: "Game[Any]") -> "GameIdentity":
-        """The identity of a game."""
         return GameIdentity(game.name, game.version, plain_options(game))
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON data."""
         return {"game": self.name, "version": self.version, "options": dict(self.options)}
 
     @staticmethod

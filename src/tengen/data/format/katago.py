@@ -21,6 +21,7 @@ import numpy as np
 from tengen.data.format.archive import HEADER_LIMIT, Archive
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import EXTRAS, UNKNOWN, WEIGHTS, RowFormat, Rows
+from tengen.data.format.rows import count_games as distinct_games
 from tengen.data.format.sanity import LARGEST
 from tengen.errors import OptionError
 
@@ -47,11 +48,10 @@ class OtherRows(OptionError):
 
 def is_katago(archive: Archive) -> bool:
     """Whether a file was written by KataGo, or by its shuffle, whose arrays have names that end in `.npy`."""
-    return _FIRST in archive.members or f"{_FIRST}.npy" in archive.members
+    return _FIRST in archive.sizes or f"{_FIRST}.npy" in archive.sizes
 
 
 def shapes(rows: int, side: int, columns: int = TARGETS) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Shape and type of every array."""
     area = side * side
     byte, small, short, single = (np.dtype(kind) for kind in (np.uint8, np.int8, np.int16, np.float32))
     return {
@@ -70,9 +70,9 @@ def describe(archive: Archive, board: int | None = None) -> tuple[int, RowFormat
 
     With `board`, rows are those of games on boards of at most that side, whatever KataGo's `dataBoardLen` was.
     """
-    members = {name.removesuffix(".npy"): member for name, member in archive.members.items()}
-    if odd := sorted((members.keys() ^ set(shapes(0, 19))) - _OPTIONAL):
-        raise OtherRows(f"{odd[0]}: {'an array too many' if odd[0] in members else 'this array is missing'}")
+    sizes = {name.removesuffix(".npy"): size for name, size in archive.sizes.items()}
+    if odd := sorted((sizes.keys() ^ set(shapes(0, 19))) - _OPTIONAL):
+        raise OtherRows(f"{odd[0]}: {'an array too many' if odd[0] in sizes else 'this array is missing'}")
     rows, columns, side = (
         (*archive.header(name)[0], 0, 0, 0)[place]
         for name, place in ((_FIRST, 0), ("globalTargetsNC", 1), ("valueTargetsNCHW", 2))
@@ -82,11 +82,13 @@ def describe(archive: Archive, board: int | None = None) -> tuple[int, RowFormat
     if not 2 <= side <= 19:
         raise OtherRows(f"valueTargetsNCHW: expected boards of 2x2 to 19x19, got {side}x{side}")
     for name, (shape, dtype) in shapes(rows, side, columns).items():
-        found = archive.header(name) if name in members else (shape, dtype)
+        if name not in sizes:
+            continue
+        found = archive.header(name)
         if found != (shape, dtype):
             raise OptionError(f"{name}: expected {dtype} {list(shape)}, got {found[1]} {list(found[0])}")
         size = math.prod(shape) * dtype.itemsize
-        if name in members and not size < members[name].size <= size + HEADER_LIMIT:
+        if not size < sizes[name] <= size + HEADER_LIMIT:
             raise OptionError(f"{name}: expected {size} bytes for {rows} rows")
     side = min(side, board or side)
     form = RowFormat((side, side, PLANES), GLOBALS, side * side + 1, (*EXTRAS, WEIGHTS))
@@ -173,9 +175,8 @@ def count_fitting(archive: Archive, rows: int, form: RowFormat) -> int:
 
 
 def count_games(archive: Archive, rows: int) -> int:
-    """How many different games there are."""
     shape = (rows, archive.header("globalTargetsNC")[0][-1])
-    return len(np.unique(games_of(archive.read("globalTargetsNC", shape, np.dtype(np.float32))), axis=0))
+    return distinct_games(games_of(archive.read("globalTargetsNC", shape, np.dtype(np.float32))))
 
 
 def _check_sizes(name: str, values: np.ndarray) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tengen import files
 from tengen.data.format import katago
-from tengen.data.format.rows import EXTRAS, WEIGHTS, RowFormat, Rows
+from tengen.data.format.rows import EXTRAS, WEIGHTS, RowFormat, Rows, game_numbers
 from tengen.games.core import Game
 
 FUTURES = {"stones_in_8": 8, "stones_in_32": 32}
@@ -85,14 +85,9 @@ def write(path: Path, found: Mapping[str, np.ndarray]) -> None:
 
 def _places(numbers: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Int[N]: the games of these rows."""
-    known, asked = (_joined(each) for each in (numbers, wanted))
+    known, asked = (game_numbers(each) for each in (numbers, wanted))
     order = np.argsort(known)
     return order[np.searchsorted(known, asked, sorter=order)]
-
-
-def _joined(number: np.ndarray) -> np.ndarray:
-    words = number.astype(np.uint64)
-    return words[:, 0] << np.uint64(32) | words[:, 1]
 
 
 def _planes(packed: np.ndarray, side: int) -> np.ndarray:
@@ -191,7 +186,7 @@ def _averages(said: np.ndarray, end: np.ndarray, length: np.ndarray, area: int) 
 def _hashes(numbers: np.ndarray) -> np.ndarray:
     """[G, 6]: 128 bits for each game, in pieces that a Float32 holds: its number, then others that go with it."""
     found = []
-    for first in _joined(numbers).tolist():
+    for first in game_numbers(numbers).tolist():
         second = int.from_bytes(hashlib.sha256(first.to_bytes(8)).digest()[:8])
         found += [
             half >> shift & (1 << bits) - 1 for half in (first, second) for shift, bits in ((0, 22), (22, 22), (44, 20))

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float32, Int
 
 from tengen import files
 from tengen.data.format import lc0
-from tengen.data.format.rows import RowFormat, unpack_planes
+from tengen.data.format.rows import RowFormat, game_numbers, unpack_planes
 from tengen.games import chess_lc0
 from tengen.games.core import Game
 
@@ -96,7 +96,7 @@ def records_of(
 
     For G games: their numbers UInt32[G, 2], moves [G, M], results for White, and whether the limit of moves ended them.
     """
-    names, known = _joined(rows["game"]), _joined(number)
+    names, known = game_numbers(rows["game"]), game_numbers(number)
     order = np.lexsort((rows["ply"], names))
     names = names[order]
     for place in range(len(known)):
@@ -142,8 +142,3 @@ def write(folder: Path, name: str, games: list[np.ndarray]) -> None:
     files.make_folder(folder)
     for number, records in enumerate(games):
         lc0.write(folder / f"{name}-{number:05d}.gz", records)
-
-
-def _joined(number: np.ndarray) -> np.ndarray:
-    words = number.astype(np.uint64)
-    return words[:, 0] << np.uint64(32) | words[:, 1]

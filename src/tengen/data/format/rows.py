@@ -68,8 +68,6 @@ _TARGET = re.compile(r"([a-z][a-z0-9_]*):(point|action|number):(int8|float16|flo
 
 
 class Field(NamedTuple):
-    """Shape and type of one field of a row."""
-
     shape: tuple[int, ...]
     dtype: np.dtype
 
@@ -138,17 +136,14 @@ class RowFormat:
 
     @cached_property
     def field_bytes(self) -> Mapping[str, int]:
-        """Name -> memory of that field in one row."""
         sizes = {name: math.prod(shape) * dtype.itemsize for name, (shape, dtype) in self.fields.items()}
         return MappingProxyType(sizes)
 
     @cached_property
     def row_bytes(self) -> int:
-        """Memory of one row."""
         return sum(self.field_bytes.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in JSON values."""
         return json.loads(json.dumps(asdict(self)))
 
     @staticmethod
@@ -204,6 +199,17 @@ def check(form: RowFormat, rows: Mapping[str, Any]) -> int:
         if found[0] != count:
             raise OptionError(f"rows: {name}: expected {count} rows as in the fields before it, got {found[0]}")
     return count or 0
+
+
+def game_numbers(game: np.ndarray) -> np.ndarray:
+    """UInt64[N]: the field `game` of rows, UInt32[N, 2], as one number each."""
+    words = game.astype(np.uint64)
+    return words[:, 0] << np.uint64(32) | words[:, 1]
+
+
+def count_games(game: np.ndarray) -> int:
+    """How many different games there are in the field `game` of rows."""
+    return len(np.unique(game_numbers(game)))
 
 
 def unknown(dtype: Any) -> Any:

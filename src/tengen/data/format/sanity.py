@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.data.format.rows import UNKNOWN, RowFormat
+from tengen.data.format.rows import TARGET_WEIGHTS, UNKNOWN, RowFormat
 
 # Half precision rounds each probability by up to one part in 2048, and drops what is below 6e-8.
 _POLICY_SLACK = 0.01
@@ -44,8 +44,8 @@ def _policy(policy: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return (values >= 0).all(-1) & np.isfinite(total) & adds_up
 
 
-def _weight(weight: np.ndarray) -> np.ndarray:
-    return (weight >= 0) & (weight <= LARGEST)
+def _weight(name: str) -> "_Check":
+    return lambda rows: (rows[name] >= 0) & (rows[name] <= LARGEST)
 
 
 def _outcome(outcome: np.ndarray) -> np.ndarray:
@@ -57,11 +57,11 @@ def _target(name: str) -> "_Check":
     return lambda rows: (~(abs(rows[name]) > LARGEST)).reshape(len(rows[name]), -1).all(-1)
 
 
+_WEIGHTS = ("policy_weight", "weight", "opponent_weight", *TARGET_WEIGHTS)
 _Check = Callable[[Mapping[str, Any]], np.ndarray]
 _EXPECTED: dict[str, tuple[_Check, str]] = {
     "scalars": (lambda r: (abs(r["scalars"]) <= LARGEST).all(-1), f"numbers up to {LARGEST:.0e}"),
     "policy": (lambda r: _policy(r["policy"], r["policy_weight"]), "probabilities that sum to 1"),
-    "policy_weight": (lambda r: _weight(r["policy_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
     "outcome": (lambda r: _outcome(r["outcome"]), "probabilities that sum to 1"),
     "search_value": (lambda r: abs(r["search_value"]) <= 1 + _SLACK, "numbers from -1 to 1"),
     "to_play": (lambda r: (r["to_play"] == 0) | (r["to_play"] == 1), "0 or 1"),
@@ -70,18 +70,11 @@ _EXPECTED: dict[str, tuple[_Check, str]] = {
         lambda r: (r["moves_left"] >= 0) | (r["moves_left"] == UNKNOWN),
         "numbers of at least 0, or unknown",
     ),
-    "weight": (lambda r: _weight(r["weight"]), f"numbers from 0 to {LARGEST:.0e}"),
-    "opponent_policy": (
-        lambda r: _policy(r["opponent_policy"], r["opponent_weight"]),
-        "probabilities that sum to 1",
-    ),
-    "opponent_weight": (lambda r: _weight(r["opponent_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
+    "opponent_policy": (lambda r: _policy(r["opponent_policy"], r["opponent_weight"]), "probabilities that sum to 1"),
     "ownership": (
         lambda r: ((abs(r["ownership"].astype(np.int16)) <= 1) | (r["ownership"] == UNKNOWN)).all((-1, -2)),
         "-1, 0 or 1, or unknown",
     ),
+    **{name: (_weight(name), f"numbers from 0 to {LARGEST:.0e}") for name in _WEIGHTS},
     "score": (_target("score"), f"numbers up to {LARGEST:.0e}, or unknown"),
-    "value_weight": (lambda r: _weight(r["value_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
-    "search_weight": (lambda r: _weight(r["search_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
-    "final_weight": (lambda r: _weight(r["final_weight"]), f"numbers from 0 to {LARGEST:.0e}"),
 }

@@ -1,6 +1,5 @@
 """Uncompressed tar files of chunks, read at the places of their members."""
 
-import io
 import os
 import tarfile
 from dataclasses import dataclass
@@ -10,22 +9,10 @@ from typing import Any, cast
 
 from tengen import files
 from tengen.errors import OptionError
+from tengen.files.packed import SmallReads
 
 SUFFIX = ".tar"
 _HEADER_LIMIT = 2**20  # bytes of a long name or of other facts about a file, which are read at once
-
-
-class _Headers:
-    """A tar as `tarfile` reads it. Headers that claim to be gigabytes long are refused."""
-
-    def __init__(self, file: io.BufferedReader) -> None:
-        self._file = file
-        self.seek, self.tell = file.seek, file.tell
-
-    def read(self, count: int) -> bytes:
-        if count > _HEADER_LIMIT:
-            raise tarfile.ReadError(f"a header of {count:,} bytes")
-        return self._file.read(count)
 
 
 @dataclass(frozen=True)
@@ -60,7 +47,10 @@ def _indexed(path: Path, changed: int, size: int) -> TarFile:
     del changed, size  # they only tell whether it is still the same file
     members: dict[str, tuple[int, int]] = {}
     try:
-        with files.open_buffered(path) as file, tarfile.open(fileobj=cast(Any, _Headers(file)), mode="r:") as tar:
+        with (
+            files.open_buffered(path) as file,
+            tarfile.open(fileobj=cast(Any, SmallReads(file, _HEADER_LIMIT)), mode="r:") as tar,
+        ):
             for member in tar:
                 if member.isreg():
                     members[member.name] = (member.offset_data, member.size)

@@ -1,12 +1,4 @@
-"""From files to batches, on threads.
-
-    source = data.FileList(sorted(shuffle.glob("*.npz")))       # these files, once each, and then the end
-    source = data.Folder(run / "selfplay")                      # all files that ever come
-    with data.Loader(source, form, game, settings) as loader:
-        while (batch := loader.get_next_batch("train")) is not None:
-            rows = dict(zip(loader.names, batch))
-
-The stages of one split:
+"""From files to batches, on threads. The stages of one split:
 
     files -> read -> pool -> unpack -> mix -> batch -> batches
 
@@ -20,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -46,7 +37,6 @@ from tengen.data.loader.stages import (
     Channel,
     ChannelClosed,
     ChannelEnded,
-    Incoming,
     Meter,
     Stage,
     StageFailed,
@@ -70,8 +60,6 @@ class LoaderTimeout(TengenError, TimeoutError):
 
 @dataclass(frozen=True)
 class LoaderStats:
-    """Current figures of a loader."""
-
     stages: tuple[StageStats, ...]  # in the order in which files pass them; of the splits in use
     counts: Mapping[Split, SplitCounts]
     passed_over: Mapping[Split, int]  # files never read, because there were enough newer ones for the pool
@@ -83,15 +71,8 @@ class LoaderStats:
         return next(stage for stage in self.stages if (stage.name, stage.split) == (name, split))
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in JSON values."""
         rejected = [{**item._asdict(), "path": str(item.path)} for item in self.last_rejected]
-        return {
-            "stages": [asdict(stage) for stage in self.stages],
-            "counts": {split: asdict(counts) for split, counts in self.counts.items()},
-            "passed_over": dict(self.passed_over),
-            "rejected": dict(self.rejected),
-            "last_rejected": rejected,
-        }
+        return {**asdict(self), "last_rejected": rejected}
 
 
 class Loader:
@@ -196,9 +177,8 @@ class Loader:
                 ready = pipeline.batches
                 consumer = self._consumers[split].stats(split, "consumer", "batches", ready.waiting, ready.capacity)
                 stages += [*pipeline.stats(), consumer]
-        ledger = self._ledger
         passed_over: dict[Split, int] = {split: pipeline.passed_over for split, pipeline in self._pipelines.items()}
-        return LoaderStats(tuple(stages), ledger.counts(), passed_over, ledger.kinds(), ledger.rejected())
+        return LoaderStats(tuple(stages), self.counts(), passed_over, *self._ledger.rejected())
 
     def remarks(self) -> list[str]:
         """Remarks since the last call about files of which only some rows are used: the first few, and a count."""
@@ -233,12 +213,10 @@ class Loader:
         for pipeline in self._pipelines.values():
             pipeline.join()
 
-    def __enter__(self) -> "Loader":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
@@ -359,7 +337,7 @@ class _Reader:
     ledger: LoaderLedger
     useless: Callable[[], None]  # called for each file that gives no rows
 
-    def work(self, incoming: Incoming) -> Iterator[Arrived]:
+    def work(self, incoming: Stage) -> Iterator[Arrived]:
         pending: deque[tuple[FoundFile, Future[Rows | None]]] = deque()
         ended = False
         with ThreadPoolExecutor(self.readers, f"tengen-{self.split}-reader") as threads:

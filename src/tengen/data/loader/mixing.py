@@ -20,7 +20,6 @@ _ALIGNED = 64  # bytes; JAX on a CPU uses such arrays without a copy
 
 
 def count_rows(rows: Rows) -> int:
-    """The number of rows."""
     return len(next(iter(rows.values())))
 
 
@@ -234,7 +233,6 @@ class Reservoir:
             yield self._draw(min(size, self._count))
 
     def gather(self, incoming: Iterable[np.ndarray]) -> Iterator[Batch]:
-        """Slots to batches."""
         for slots in incoming:
             batch = self._batches.empty()
             for name, values in zip(self._batches.names, batch, strict=True):
@@ -245,7 +243,6 @@ class Reservoir:
             yield from self._batches.finish(batch, len(slots))
 
     def words(self) -> str:
-        """What `mix` waits for."""
         return f"rows: {self._count:,} of {self._full:,} are there"
 
     def _put(self, rows: Rows) -> None:

@@ -40,14 +40,11 @@ def split_of(name: str, validation: float, test: float = 0.0) -> Split:
 
 
 def share_of(split: Split, settings: LoaderSettings) -> float:
-    """The share of all files that belongs to a split."""
     shares = {"validation": settings.validation, "test": settings.test}
     return shares.get(split, 1 - settings.validation - settings.test)
 
 
 class FoundFile(NamedTuple):
-    """A file that may be a chunk."""
-
     path: Path
     key: str  # different for different files
     old: bool = False  # it was skipped for newer ones, and comes after them all the same
@@ -266,7 +263,6 @@ class LoaderLedger:
         self._rejected: deque[RejectedFile] = deque(maxlen=_NAMED)
 
     def accept(self, split: Split, found: FoundFile, rows: int) -> None:
-        """Count a good chunk."""
         with self._lock:
             if found.key not in self._counted:
                 self._counted.add(found.key)
@@ -274,7 +270,6 @@ class LoaderLedger:
                 self._counts[split] = replace(counts, chunks=counts.chunks + 1, rows=counts.rows + rows)
 
     def reject(self, found: FoundFile, error: chunk.ChunkError) -> None:
-        """Count a file that cannot be used."""
         kinds: dict[type, RejectionKind] = {chunk.CorruptChunk: "corrupt", chunk.ForeignChunk: "foreign"}
         rejected = RejectedFile(found.path, kinds.get(type(error), "unreadable"), str(error))
         with self._lock:
@@ -282,7 +277,6 @@ class LoaderLedger:
             self._rejected.append(rejected)
 
     def hand_out(self, split: Split) -> None:
-        """Count a batch."""
         with self._lock:
             self._counts[split] = replace(self._counts[split], batches=self._counts[split].batches + 1)
 
@@ -290,15 +284,10 @@ class LoaderLedger:
         with self._lock:
             return dict(self._counts)
 
-    def kinds(self) -> dict[RejectionKind, int]:
-        """The number of rejected files, by kind."""
+    def rejected(self) -> tuple[dict[RejectionKind, int], tuple[RejectedFile, ...]]:
+        """The number of rejected files, by kind, and the last hundred of them, oldest first."""
         with self._lock:
-            return {kind: self._kinds[kind] for kind in get_args(RejectionKind)}
-
-    def rejected(self) -> tuple[RejectedFile, ...]:
-        """The last hundred rejected files, oldest first."""
-        with self._lock:
-            return tuple(self._rejected)
+            return {kind: self._kinds[kind] for kind in get_args(RejectionKind)}, tuple(self._rejected)
 
     def state(self) -> dict[str, Any]:
         """The counts and the files they include, in JSON values. Files that are gone are forgotten."""

@@ -4,11 +4,11 @@ The work itself is a generator over incoming items, so it can be tested without 
 queues, clocks and ends. Channels are bounded, and everybody who waits at one wakes when it ends.
 """
 
+import contextlib
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -96,7 +96,6 @@ class Channel(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Items that are there."""
         return len(self._items)
 
     def words(self) -> str:
@@ -153,8 +152,6 @@ class Ticks(Channel[None]):
 
 @dataclass(frozen=True)
 class StageStats:
-    """Figures of one stage."""
-
     split: str  # empty for the stage that all splits share
     name: str
     items: int  # given to the next stage: files, chunks, blocks of rows, batches
@@ -171,30 +168,6 @@ class StageStats:
     queue_capacity: int | None  # None: no limit
 
 
-class Rate:
-    """Events per second over the last seconds; falls to 0 when nothing happens."""
-
-    def __init__(self, now: float) -> None:
-        self._began = now
-        self._buckets: deque[tuple[int, int]] = deque()  # whole second, events in it
-
-    def add(self, count: int, now: float) -> None:
-        second = int(now)
-        if self._buckets and self._buckets[-1][0] == second:
-            count += self._buckets.pop()[1]
-        self._buckets.append((second, count))
-        self._forget(second)
-
-    def value(self, now: float) -> float:
-        self._forget(int(now))
-        span = now - max(self._began, int(now) - _WINDOW + 1)
-        return sum(count for _, count in self._buckets) / span if span > 0 else 0.0
-
-    def _forget(self, second: int) -> None:
-        while self._buckets and self._buckets[0][0] <= second - _WINDOW:
-            self._buckets.popleft()
-
-
 class Meter:
     """Counts and times of one stage. One thread works, any thread may ask."""
 
@@ -204,8 +177,9 @@ class Meter:
         self._doing: Activity = "idle"
         self._since = now()
         self._seconds: dict[Activity, float] = {}
+        self._began = self._since
         self._items = self._rows = 0
-        self._item_rate, self._row_rate = Rate(self._since), Rate(self._since)
+        self._recent: deque[tuple[float, int, int]] = deque()  # time, items and rows of the last seconds
 
     def turn(self, doing: Activity) -> Activity:
         """Start another activity; returns the one before."""
@@ -216,9 +190,8 @@ class Meter:
             self._doing, self._since = doing, now
             return before
 
-    @contextmanager
+    @contextlib.contextmanager
     def waiting(self, doing: Activity) -> Iterator[None]:
-        """Around a call that may have to wait."""
         before = self.turn(doing)
         try:
             yield
@@ -226,13 +199,12 @@ class Meter:
             self.turn(before)
 
     def count(self, rows: int, items: int = 1) -> None:
-        """Count items with that many rows in all."""
         with self._lock:
             now = self._now()
             self._items += items
             self._rows += rows
-            self._item_rate.add(items, now)
-            self._row_rate.add(rows, now)
+            self._recent.append((now, items, rows))
+            self._forget(now)
 
     def stats(self, split: str, name: str, waits_for: str, queue: int, capacity: int | None) -> StageStats:
         """The figures at this moment; `waits_for` is what it waits for if it waits for input."""
@@ -240,14 +212,16 @@ class Meter:
             now = self._now()
             lasts = now - self._since
             seconds = self._seconds | {self._doing: self._seconds.get(self._doing, 0.0) + lasts}
+            self._forget(now)
+            span = min(now - self._began, _WINDOW) or 1.0
             waits = {"input": waits_for, "output": "room in the stage behind it"}
             return StageStats(
                 split=split,
                 name=name,
                 items=self._items,
                 rows=self._rows,
-                items_per_second=self._item_rate.value(now),
-                rows_per_second=self._row_rate.value(now),
+                items_per_second=sum(items for _, items, _ in self._recent) / span,
+                rows_per_second=sum(rows for *_, rows in self._recent) / span,
                 working=seconds.get("working", 0.0),
                 waiting_for_input=seconds.get("input", 0.0),
                 waiting_for_output=seconds.get("output", 0.0),
@@ -258,42 +232,23 @@ class Meter:
                 queue_capacity=capacity,
             )
 
-
-class Incoming:
-    """The items that come to a stage; its waiting for them is timed."""
-
-    def __init__(self, channel: Channel[Any], meter: Meter) -> None:
-        self._channel, self._meter = channel, meter
-
-    def poll(self) -> Any | None:
-        """The next item if there is one. ChannelEnded when there will be none."""
-        return self._channel.poll()
-
-    def get(self) -> Any:
-        """The next item. ChannelEnded when there will be none."""
-        with self._meter.waiting("input"):
-            return self._channel.get()
-
-    def __iter__(self) -> Iterator[Any]:
-        while True:
-            try:
-                item = self.get()
-            except ChannelEnded:
-                return
-            yield item
+    def _forget(self, now: float) -> None:
+        while self._recent and self._recent[0][0] <= now - _WINDOW:
+            self._recent.popleft()
 
 
 class Stage:
     """Begins to work at `start`, and ends when its input does, when a channel is closed, or when it fails.
 
-    A failure passes on to the stages behind it, and so to the caller who waits for a batch.
+    A failure passes on to the stages behind it, and so to the caller who waits for a batch. Its work gets the stage
+    itself, which gives the items that come in, and times the waiting for them.
     """
 
     def __init__(
         self,
         split: str,
         name: str,
-        work: Callable[[Incoming], Iterator[Any]],
+        work: "Callable[[Stage], Iterator[Any]]",
         inbox: Channel[Any],
         outbox: Channel[Any],
         *,
@@ -309,6 +264,20 @@ class Stage:
         self._meter = Meter()
         self._thread = threading.Thread(target=self._run, name=f"tengen-{split or 'all'}-{name}", daemon=True)
 
+    def __iter__(self) -> Iterator[Any]:
+        with contextlib.suppress(ChannelEnded):
+            while True:
+                yield self.get()
+
+    def get(self) -> Any:
+        """The next item that comes in. ChannelEnded when there will be none."""
+        with self._meter.waiting("input"):
+            return self._inbox.get()
+
+    def poll(self) -> Any | None:
+        """The next item if it is there already. ChannelEnded when there will be none."""
+        return self._inbox.poll()
+
     def start(self) -> None:
         self._thread.start()
 
@@ -323,7 +292,7 @@ class Stage:
     def _run(self) -> None:
         self._meter.turn("working")
         try:
-            for item in self._work(Incoming(self._inbox, self._meter)):
+            for item in self._work(self):
                 self._meter.count(self._rows(item), self._items(item))
                 with self._meter.waiting("output"):
                     self._outbox.put(item)

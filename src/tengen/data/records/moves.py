@@ -21,8 +21,6 @@ _kept = lru_cache(maxsize=64)
 
 
 class RecordMove(NamedTuple):
-    """A move by its player and name."""
-
     player: int
     name: str
 
@@ -61,7 +59,7 @@ def actions_of(record: Record, moves: Sequence[RecordMove]) -> tuple[int, ...]:
                 raise RecordError(f"move {ply + 1}: {record.game}: no move is called {move.name!r}")
             actions.append(numbers[move.name.lower()])
         return tuple(actions)
-    step, state, actions = _step(game), start(game, record), []
+    step, state, actions = _compiled(game, "step"), start(game, record), []
     for ply, move in enumerate(moves):
         _check_player(ply, move, int(game.to_play(state)))
         try:
@@ -80,7 +78,7 @@ def replay(record: Record) -> Iterator[Any]:
 
 def play_on(game: Game, state: Any, actions: Iterable[int]) -> Iterator[Any]:
     """A position, and those that the actions lead to. RecordError if one is not legal."""
-    step, legal = _step(game), _legal(game)
+    step, legal = _compiled(game, "step"), _compiled(game, "legal_actions")
     yield state
     for ply, action in enumerate(actions):
         if not (0 <= action < game.num_actions and bool(legal(state)[action])):
@@ -105,7 +103,7 @@ def _check_player(ply: int, move: RecordMove, expected: int) -> None:
 def start(game: Game, record: Record) -> Any:
     """The position in which the game of a record began. RecordError if it is none of `game`."""
     if record.start is None:
-        return _init(game)(jax.random.key(0))
+        return _compiled(game, "init")(jax.random.key(0))
     try:
         return game.from_text(record.start)
     except ValueError as error:
@@ -128,25 +126,15 @@ def _names(game: Game) -> list[str]:
 
 
 @_kept
-def _init(game: Game) -> Any:
-    return jax.jit(game.init)
-
-
-@_kept
-def _step(game: Game) -> Any:
-    return jax.jit(game.step)
-
-
-@_kept
-def _legal(game: Game) -> Any:
-    return jax.jit(game.legal_actions)
+def _compiled(game: Game, method: str) -> Any:
+    return jax.jit(getattr(game, method))
 
 
 def start_of(game: Game, seed: np.ndarray | Array) -> str | None:
     """The start of the game with that `seed` UInt32[2], as the game renders it; None for the usual start."""
     if not _begins_at_random(game):
         return None
-    init = _init(game)
+    init = _compiled(game, "init")
     keys = (jax.random.wrap_key_data(jnp.asarray(seed)), jax.random.key(0))
     start, usual = (game.render(init(key)) for key in keys)
     return None if start == usual else start

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from tengen import files, schema
 from tengen.data.format.identity import plain_options
@@ -25,8 +25,6 @@ Ending = Literal["played out", "resigned", "time", "forfeit", "unknown"]
 FIRST_LINE = "tengen record 1"
 """The first line of each record."""
 _MARK = FIRST_LINE.rpartition(" ")[0].encode()  # of every version
-UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""Byte-order marks of some editors on Windows."""
 _SGF = re.compile(rb"\(\s*;")
 _PGN = re.compile(rb'\[\s*[A-Za-z]\w*\s+"|1\s*\.')
 RecordFormat = Literal["sgf", "pgn", "txt"]
@@ -34,6 +32,17 @@ MOST_VARIATIONS = 200
 """Lines of a game besides its main line that are read."""
 ENDINGS = {"go": "sgf", "chess": "pgn"}
 """The format in which records of a game are written, if it is not plain text."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Comments on a move of a record, and better moves."""
+
+    comment: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)  # SGF: such as BM, with their values
+    instead: tuple[int, ...] = ()  # actions that should have been played: a variation
+    instead_comment: str = ""
+    sign: str = ""  # PGN: such as ??
 
 
 class RecordError(TengenError):
@@ -76,19 +85,21 @@ class Record:
 
 def load_records(path: Path) -> list[Record]:
     """The games in a file, SGF, PGN or plain text. RecordError names the file."""
-    from tengen.data.records import pgn_reader, sgf_reader, text
-
-    content = files.read_bytes(path)
     try:
-        match record_format(content):
-            case "sgf":
-                return sgf_reader.read(content)
-            case "pgn":
-                return pgn_reader.read(content)
-            case "txt":
-                return text.read(_utf8(content))
+        return without_errors(read_each(path))
     except RecordError as error:
         raise RecordError(f"{path}: {error}") from error
+
+
+def without_errors(found: Iterable[Record | RecordError]) -> list[Record]:
+    """All games, at least one. RecordError says which cannot be read, and why."""
+    games = list(found)
+    for number, each in enumerate(games, 1):
+        if isinstance(each, RecordError):
+            raise RecordError(f"game {number}: {each}" if len(games) > 1 else str(each)) from each
+    if not games:
+        raise RecordError("there is no game in it")
+    return cast(list[Record], games)
 
 
 def load_variations(path: Path, number: int) -> list[tuple[int, ...]]:
@@ -96,10 +107,10 @@ def load_variations(path: Path, number: int) -> list[tuple[int, ...]]:
 
     Plain text has none. RecordError as for `load_records`.
     """
-    from tengen.data.records import pgn_reader, sgf_reader
+    from tengen.data.records import pgn, sgf
 
     content = files.read_bytes(path)
-    readers = {"sgf": sgf_reader.variations, "pgn": pgn_reader.variations}
+    readers = {"sgf": sgf.variations, "pgn": pgn.variations}
     reader = readers.get(record_format(content))
     return reader(content, number) if reader else []
 
@@ -109,14 +120,14 @@ def load_comments(path: Path, number: int, own: bool = False) -> dict[int, str]:
 
     Plain text has none. RecordError as for `load_records`.
     """
-    from tengen.data.records import pgn_reader, sgf_reader
+    from tengen.data.records import pgn, sgf
 
     content = files.read_bytes(path)
     match record_format(content):
         case "sgf":
-            return sgf_reader.comments(content, number, own)
+            return sgf.comments(content, number, own)
         case "pgn":
-            return pgn_reader.comments(content, number)
+            return pgn.comments(content, number)
         case "txt":
             return {}
 
@@ -126,25 +137,29 @@ def read_each(path: Path) -> Iterator[Record | RecordError]:
 
     A file called `.sgfs` has a game on each line, as KataGo writes them.
     """
-    from tengen.data.records import pgn_reader, sgf_reader, text
+    from tengen.data.records import pgn, sgf, text
 
     content = files.read_bytes(path)
     try:
         kind = record_format(content)
-        if kind != "sgf":
-            yield from pgn_reader.read_each(content) if kind == "pgn" else text.read(_utf8(content))
-            return
-        for part in content.splitlines() if path.suffix.lower() == ".sgfs" else [content]:
-            yield from sgf_reader.read_each(part)
+        reader = {"sgf": sgf.read_each, "pgn": pgn.read_each, "txt": text.read_each}[kind]
+        for part in content.splitlines() if kind == "sgf" and path.suffix.lower() == ".sgfs" else [content]:
+            yield from reader(part)
     except RecordError as error:
         yield error
 
 
+def without_mark(content: bytes) -> bytes:
+    """The content of a file in UTF-8, or as it is, without the byte-order marks of some editors on Windows."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        content = content.decode("utf-16", "replace").encode()
+    return content.removeprefix(codecs.BOM_UTF8)
+
+
 def record_format(content: bytes) -> RecordFormat:
     """The format of the content of a file; `txt` is a plain text record. RecordError if it is none."""
-    if content.startswith(UTF_16):
-        content = content.decode("utf-16", "replace").encode()
-    start = content.removeprefix(codecs.BOM_UTF8).lstrip()
+    content = without_mark(content)
+    start = content.lstrip()
     if _PGN.match(start):
         return "pgn"
     while start.startswith(b"#"):  # comments of a plain text record
@@ -158,7 +173,6 @@ def record_format(content: bytes) -> RecordFormat:
 
 
 def file_name(stem: str, game: str) -> str:
-    """The name of a file of games."""
     return f"{stem}.{ENDINGS.get(game, 'txt')}"
 
 
@@ -237,20 +251,12 @@ def shown_value(value: float | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """The text on one line."""
     return " ".join(printable(text).split())
 
 
 def shorten(text: str) -> str:
     """The text in quotes, shortened if it is long."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _utf8(content: bytes) -> str:
-    try:
-        return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RecordError(f"expected text in UTF-8, byte {error.start} is something else") from None
 
 
 def _number(text: str) -> float:

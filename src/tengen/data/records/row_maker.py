@@ -1,10 +1,6 @@
-"""Rows made of records: games that people or other programs played, as if self-play had searched their moves.
+"""Rows, and chunks of them, made of records: games that people or other programs played, for supervised training.
 
-    maker = RowMaker(game, RowFormat.of(game, ("ownership",)))
-    for record in records:
-        maker.add(record)
-    for rows in maker.finish(): ...      # whole games, of at most `chunk_rows` rows
-    maker.skipped                        # reason -> games
+They are as if self-play had searched the moves.
 
 The policy target is the move that was played, the outcome is that of the record. Targets of the final position are
 known if the game was counted there: if it is over, or, in Go, if the board as it stands counts to the record's score.
@@ -14,22 +10,28 @@ Games of Go may have other rules, komi and smaller boards than `game`: rows cont
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain, count
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tengen import games
+from tengen import files, games
 from tengen.data.format import rows as row
-from tengen.data.format.identity import plain_options
+from tengen.data.format.chunk import write_chunk
+from tengen.data.format.identity import GameIdentity, plain_options
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.records import moves
-from tengen.data.records.records import Record, RecordError
-from tengen.errors import OptionError
+from tengen.data.records.records import Record, RecordError, read_each
+from tengen.data.store.store import GAMES, Store
+from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
+from tengen.words import counted
 
 _BATCH = 64  # games that are replayed together
 _BLOCK = 16  # moves of each of them that one call makes
@@ -39,8 +41,6 @@ _SAME_SCORE = 1.0  # points by which two ways to count a finished game may diffe
 
 
 class _Waiting(NamedTuple):
-    """A record to replay."""
-
     record: Record
     komi: float | None  # Go's
     number: tuple[int, int]  # the name of the game in its rows
@@ -48,7 +48,7 @@ class _Waiting(NamedTuple):
 
 
 class RowMaker:
-    """Collects records of one game and replays them in batches."""
+    """Collects records of one game, replays them in batches, and counts those that cannot be used (`skipped`)."""
 
     def __init__(self, game: Game, form: RowFormat, chunk_rows: int = 20_000) -> None:
         self.game, self.form = game, form
@@ -65,7 +65,6 @@ class RowMaker:
         self._count = 0
 
     def skip(self, reason: str, example: str) -> None:
-        """Count a game that is not used."""
         self.skipped[reason] += 1
         self.examples.setdefault(reason, example)
 
@@ -91,7 +90,6 @@ class RowMaker:
             yield from self._chunks(self._chunk_rows)
 
     def finish(self) -> Iterator[Rows]:
-        """The rows of all remaining games."""
         for replayed, waiting in self._waiting.items():
             self._ready += self._make(replayed, waiting)
             yield from self._chunks(self._chunk_rows)
@@ -266,3 +264,80 @@ def _go(size: int, **options: Any) -> Game:
 def _names_rules(record: Record) -> bool:
     """Whether the options of a record of Go are the rules by which it was played, not a guess."""
     return "max_moves" in record.options or bool(_EXACT_RULES.match(record.notes.get("rules", "")))
+
+
+@dataclass(frozen=True)
+class ImportedGames:
+    """What became of the games in some files."""
+
+    folder: Path
+    chunks: int
+    games: int
+    rows: int
+    without_targets: int  # games
+    skipped: dict[str, int]  # a reason -> games
+    examples: dict[str, str]  # a reason -> one of them
+
+    def __str__(self) -> str:
+        many = counted(self.rows, "row"), counted(self.games, "game"), counted(self.chunks, "file")
+        lines = [f"{self.folder}: {many[0]} of {many[1]} in {many[2]}"]
+        if self.without_targets:
+            unknown = f"{self.without_targets:,} of {many[1]}"
+            lines.append(f"not counted on the board: {unknown}, whose ends teach only who won")
+        return "\n".join([*lines, *skipped_lines(self.skipped, self.examples)])
+
+
+def from_games(
+    paths: Sequence[Path],
+    out: Path,
+    game: Game,
+    form: RowFormat,
+    *,
+    name: str = "games",
+    chunk_rows: int = 20_000,
+    tell: Callable[[str], object] = lambda words: None,
+) -> ImportedGames:
+    """Write the rows of all games in these files to a new folder in `out`, which appears complete or not at all.
+
+    FileError if a file cannot be read, TengenError if no game can be used. `tell` is called with progress.
+    """
+    for path in paths:
+        files.open_regular(path).close()  # before anything is done
+    maker, store = RowMaker(game, form, chunk_rows), Store(out, GAMES)
+    folder, first, written = _free(out, name), store.last() + 1, 0
+
+    def fill(hidden: Path) -> None:
+        nonlocal written
+        for rows in chain.from_iterable((*(_added(maker, path, tell) for path in paths), maker.finish())):
+            path = hidden / f"{first + written:010d}-{GAMES}.npz"
+            write_chunk(path, form, rows, GameIdentity.of(game), network=folder.name, more={"source": "games"})
+            written += 1
+        if not written:
+            raise TengenError("\n".join(["no game can be used", *skipped_lines(maker.skipped, maker.examples)]))
+
+    files.write_folder(folder, fill)
+    return ImportedGames(
+        folder, written, maker.games, maker.rows, maker.without_targets, dict(maker.skipped), maker.examples
+    )
+
+
+def skipped_lines(skipped: dict[str, int], examples: dict[str, str]) -> list[str]:
+    return [
+        f"skipped {number:,}: {reason}" + (f" (such as {examples[reason]})" if examples.get(reason) else "")
+        for reason, number in sorted(skipped.items(), key=lambda item: -item[1])
+    ]
+
+
+def _added(maker: RowMaker, path: Path, tell: Callable[[str], object]) -> Iterator[Rows]:
+    for number, record in enumerate(read_each(path), 1):
+        where = f"{path}, game {number}"
+        if isinstance(record, RecordError):
+            maker.skip("cannot be read", f"{where}: {record}")
+        else:
+            yield from maker.add(record, where)
+    tell(f"{path}: {maker.rows:,} rows so far")
+
+
+def _free(out: Path, name: str) -> Path:
+    """A folder that is not there."""
+    return next(path for n in count(1) if not (path := out / (name if n == 1 else f"{name}-{n}")).exists())

@@ -3,14 +3,13 @@
 Files are sloppy, so text around the games, lower case letters in names (FF[3]) and repeated properties are accepted.
 """
 
-import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Self
 
-from tengen.data.records.records import MOST_VARIATIONS, UTF_16, RecordError, shorten
+from tengen.data.records.records import MOST_VARIATIONS, RecordError, shorten, without_mark
 
 Node = dict[str, list[str]]
 """Property -> its values, unescaped but for what depends on their type."""
@@ -82,16 +81,15 @@ class SgfTree:
         return found[::-1]
 
 
-def decode(content: bytes) -> str:
+def decode(content: bytes | str) -> str:
     """The text of a file, in the encoding that it names, or in the first one that fits."""
-    if content.startswith(UTF_16):
-        return content.decode("utf-16", "replace")
+    if isinstance(content, str):
+        return content
+    content = without_mark(content)
     named = re.search(rb"CA\s*\[\s*([A-Za-z0-9_.:-]{1,40})\s*\]", content[:4000])
     wanted = named[1].decode("ascii") if named else "utf-8"
     for encoding in (wanted, "utf-8"):
         try:
-            if codecs.lookup(encoding).name in ("utf-8", "ascii"):
-                encoding = "utf-8-sig"  # which also takes the mark that some editors put first
             if b"(;)".decode(encoding) == "(;)":  # else the name could not have been read as it was
                 return content.decode(encoding)
         except (LookupError, UnicodeError, ValueError):

@@ -15,7 +15,7 @@ calls the move, and the search's value for that player (`-` if there was no sear
 at the beginning of a line are nothing. Several records may follow each other. `options` and `start` are JSON.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tengen.data.records import moves
 from tengen.data.records.moves import RecordMove
@@ -29,17 +29,30 @@ from tengen.data.records.records import (
     parse_value,
     shorten,
     shown_value,
+    without_mark,
 )
 
 
 def write(records: Iterable[Record]) -> str:
     """The records as text, with an empty line between them."""
-    return "\n".join(_write(record, {}) for record in records)
+    return "\n".join(write_annotated(record, {}) for record in records)
 
 
 def write_annotated(record: Record, comments: Mapping[int, Sequence[str]]) -> str:
     """One record with lines of comment below its moves, which are counted from 0."""
-    return _write(record, comments)
+    lines = [*header(record), f"moves: {len(record.actions)}"]
+    for number, (move, value) in enumerate(zip(moves.named(record), record.values, strict=True), 1):
+        lines.append(f"{number} {move.player} {move.name} {shown_value(value)}")
+        lines += [f"# {one_line(comment)}" for comment in comments.get(number - 1, ())]
+    return "\n".join(lines) + "\n"
+
+
+def read_each(content: bytes) -> Iterator[Record | RecordError]:
+    """The records in a file; at least one. RecordError as for `read`."""
+    try:
+        yield from read(without_mark(content).decode())
+    except UnicodeDecodeError as error:
+        raise RecordError(f"expected text in UTF-8, byte {error.start} is something else") from None
 
 
 def read(text: str) -> list[Record]:
@@ -49,14 +62,6 @@ def read(text: str) -> list[Record]:
         raise RecordError(f"expected a record, which begins with the line '{FIRST_LINE}'")
     starts = [place for place, (_, line) in enumerate(lines) if line == FIRST_LINE]
     return [_read(lines[a:b]) for a, b in zip(starts, [*starts[1:], len(lines)], strict=True)]
-
-
-def _write(record: Record, comments: Mapping[int, Sequence[str]]) -> str:
-    lines = [*header(record), f"moves: {len(record.actions)}"]
-    for number, (move, value) in enumerate(zip(moves.named(record), record.values, strict=True), 1):
-        lines.append(f"{number} {move.player} {move.name} {shown_value(value)}")
-        lines += [f"# {one_line(comment)}" for comment in comments.get(number - 1, ())]
-    return "\n".join(lines) + "\n"
 
 
 def _read(lines: list[tuple[int, str]]) -> Record:

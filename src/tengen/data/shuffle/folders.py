@@ -36,8 +36,6 @@ class ShuffleGone(TengenError):
 
 
 class ShuffledFile(NamedTuple):
-    """One file of a shuffle."""
-
     path: Path
     rows: int
     bytes: int
@@ -66,8 +64,6 @@ class _Index:
 
 @dataclass(frozen=True)
 class Shuffle:
-    """A complete shuffle."""
-
     folder: Path
     train: tuple[ShuffledFile, ...]
     validation: tuple[ShuffledFile, ...]
@@ -84,7 +80,6 @@ class Shuffle:
 
     @property
     def number(self) -> int:
-        """Its number in the run."""
         return int(self.name.partition("-")[0])
 
     @staticmethod
@@ -206,6 +201,5 @@ def _remove_unread(folder: Path, watch: lease.LeaseWatch) -> bool:
 
 
 def _complete(folder: Path) -> list[Path]:
-    """All complete shuffles, oldest first."""
     found = (path for path in files.inside(folder) if _NAME.fullmatch(path.name))
     return sorted(path for path in found if (path / INDEX).exists() and not (path / _REMOVING).exists())

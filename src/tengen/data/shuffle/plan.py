@@ -111,14 +111,7 @@ class ShufflePlan:
     @cached_property
     def memory(self) -> "ShuffleMemory":
         """How the memory is divided. OptionError if it is too small."""
-        rows = max((source.rows for source in self.sources), default=0)
-        size = max((source.bytes for source in self.sources), default=0)
-        return ShuffleMemory.shared(self.settings, self.form.row_bytes, Largest(rows, size), self.rows)
-
-    @property
-    def bytes_read(self) -> int:
-        """The bytes that are read from the store."""
-        return sum(source.bytes for source in self.sources)
+        return ShuffleMemory.shared(self.settings, self.form.row_bytes, self.sources, self.rows)
 
     @property
     def bytes_written(self) -> int:
@@ -132,7 +125,7 @@ class ShufflePlan:
             f"{self.total_rows:,} rows in the run, the window is the newest {self.window_rows:,} "
             f"(rows {first:,} to {self.total_rows:,})",
             *([f"waiting for {self.missing_rows:,} more rows, to have min_rows"] if self.missing_rows else []),
-            f"reads    {len(self.sources):,} chunks, {in_bytes(self.bytes_read)}",
+            f"reads    {len(self.sources):,} chunks, {in_bytes(sum(source.bytes for source in self.sources))}",
             *(f"         {sum(sides[side]):,} rows to {side}, of {len(sides[side]):,} chunks" for side in SIDES),
             f"writes   {self.rows:,} of these rows, {in_bytes(self.bytes_written)}, in files of "
             f"{self.settings.rows_per_file:,} rows",
@@ -175,16 +168,8 @@ def plan(survey: WindowSurvey, settings: ShuffleSettings, window: WindowSettings
         if taken:
             sources.append(item._replace(rows=taken, skipped=item.rows - taken))
     return ShufflePlan(
-        *(survey.store, survey.form, survey.game, settings, window),
-        *(tuple(reversed(sources)), tuple(problems), total),
+        *(survey.store, survey.form, survey.game, settings, window), *(tuple(reversed(sources)), tuple(problems), total)
     )
-
-
-class Largest(NamedTuple):
-    """The most that one chunk has."""
-
-    rows: int  # in the window
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -202,11 +187,14 @@ class ShuffleMemory:
         return int(settings.memory_bytes * _USED) // (_CHUNK_COPIES + 2)
 
     @staticmethod
-    def shared(settings: ShuffleSettings, row_bytes: int, largest: Largest, rows: int) -> "ShuffleMemory":
+    def shared(
+        settings: ShuffleSettings, row_bytes: int, sources: Sequence[ShuffleSource], rows: int
+    ) -> "ShuffleMemory":
         """Divide the memory among as many workers as possible. OptionError if it is too small for one."""
         usable = int(settings.memory_bytes * _USED)
         workers = settings.workers or len(cores())
-        row, chunk_bytes = row_bytes + _ORDER_BYTES, _CHUNK_COPIES * largest.bytes
+        row = row_bytes + _ORDER_BYTES
+        chunk_bytes = _CHUNK_COPIES * max((source.bytes for source in sources), default=0)
         file_bytes = max(min(settings.rows_per_file, rows), 1) * (_FILE_COPIES * row_bytes + _ORDER_BYTES)
         if file_bytes > usable:
             raise OptionError(
@@ -214,7 +202,7 @@ class ShuffleMemory:
                 f"{settings.rows_per_file} rows, got {settings.memory_bytes}; give it more, or make "
                 "shuffle.rows_per_file less"
             )
-        least = max(largest.rows, 1)  # a chunk is not divided
+        least = max([1, *(source.rows for source in sources)])  # a chunk is not divided
         readers = max(min(workers, usable // (chunk_bytes + least * row)), 1)
         fitting = (usable // readers - chunk_bytes) // row
         run_rows = max(min(fitting, math.ceil(rows / readers)), least)
@@ -230,8 +218,6 @@ class ShuffleMemory:
 
 
 class FilePart(NamedTuple):
-    """The rows drawn from one chunk."""
-
     source: ShuffleSource
     rows: int
 
@@ -252,7 +238,6 @@ class RowRun:
 
 
 def draw(plan: ShufflePlan, random: np.random.Generator) -> tuple[RowRun, ...]:
-    """Draw all runs of a shuffle."""
     counts = shares([source.rows for source in plan.sources], plan.rows, random)
     runs: list[RowRun] = []
     for side in SIDES:

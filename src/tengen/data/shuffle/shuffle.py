@@ -1,11 +1,5 @@
 """The shuffle: rows of the window, drawn at random, in random order, in files of a fixed size.
 
-    survey = WindowSurvey(store, form, game)
-    what = plan(survey, settings, window)          # print(what) for a dry run
-    made = shuffle(what, base, seed=1)
-    with newest(base).open() as found:             # the trainer
-        for file in found.train: read_chunk(file.path)
-
 It takes two passes over the rows, with threads, through a scratch folder. First each *run* of chunks (plan.py) is read
 into one block of memory, every row at a random place, and written to the scratch folder. Then each file collects its
 part of every run and puts it in random order. Both passes are bounded by `memory_bytes`, and read and write in long
@@ -28,6 +22,7 @@ import numpy as np
 
 from tengen import files, schema
 from tengen.data.format import chunk
+from tengen.data.format.rows import count_games
 from tengen.data.shuffle import folders
 from tengen.data.shuffle.folders import Shuffle, ShuffledFile
 from tengen.data.shuffle.plan import SIDES, RowRun, ShufflePlan, ShuffleProblem, draw
@@ -42,8 +37,6 @@ _Out = TypeVar("_Out")
 
 
 class ShuffleProgress(NamedTuple):
-    """Progress of a shuffle."""
-
     doing: str  # "reading" or "writing"
     rows: int
     of: int
@@ -87,7 +80,6 @@ def shuffle(
 
 
 def _index(plan: ShufflePlan, result: "_Result") -> dict[str, object]:
-    """The content of index.json; see docs/shuffle.md."""
     bad = {problem.path for problem in result.problems}
     return {
         "schema": folders.SCHEMA,
@@ -138,15 +130,11 @@ class _Stopped(Exception):
 
 
 class _Result(NamedTuple):
-    """The files that were made."""
-
     files: Mapping[str, list[ShuffledFile]]  # side -> in order
     problems: list[ShuffleProblem]  # found while reading
 
 
 class _Written(NamedTuple):
-    """A run in the scratch folder."""
-
     path: Path
     bounds: np.ndarray  # Int64[F + 1]: the rows for file f are those from bounds[f] to bounds[f + 1]
     problems: list[ShuffleProblem]
@@ -225,7 +213,6 @@ class _Work:
                 raise
 
     def _read_run(self, run: RowRun) -> _Written:
-        """Read the chunks of a run, and write its rows, in random order, into the scratch folder."""
         plan, random = self._plan, self._random(1, run.number)
         places = random.permutation(run.rows)
         block = np.empty((run.rows, plan.form.row_bytes), np.uint8)
@@ -277,7 +264,6 @@ class _Work:
         return {name: columns[name].view(dtype).reshape(len(order), *shape) for name, (shape, dtype) in fields}
 
     def _write_file(self, side: str, number: int, runs: list[_Written]) -> ShuffledFile | None:
-        """Collect the rows of a file from all runs, and write them in random order; None if there are none."""
         if self._ended.is_set():
             raise _Stopped
         form = self._plan.form
@@ -288,7 +274,7 @@ class _Work:
         order = self._random(2, SIDES.index(side), number).permutation(count)
         fields = self._fields(block, order)
         del block
-        meta = chunk.Meta(self._plan.game, form, _NETWORK, count, chunk.count_games(fields["game"]))
+        meta = chunk.Meta(self._plan.game, form, _NETWORK, count, count_games(fields["game"]))
         path = self._part / side / f"{number:05d}.npz"
         with files.writing(path), path.open("x+b") as file:
             chunk.pack(file, meta, fields.items(), compress=self._plan.settings.compress)

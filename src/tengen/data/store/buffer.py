@@ -37,7 +37,6 @@ class RowBuffer(NamedTuple):
 
     @property
     def capacity(self) -> int:
-        """C."""
         return next(iter(self.rows.values())).shape[0]
 
 
@@ -55,7 +54,6 @@ def empty(rows: dict[str, Array]) -> RowBuffer:
 
 
 def bytes_needed(form: RowFormat, capacity: int) -> int:
-    """Memory of a buffer."""
     return form.row_bytes * capacity
 
 
@@ -97,7 +95,6 @@ def sample(ring: RowBuffer, key: RandomKey, batch: int, window: Int32[Array, ""]
 
 
 def take(ring: RowBuffer, place: Int32[Array, " batch"]) -> Rows:
-    """The rows at these places."""
     return {name: values.at[place].get(mode="promise_in_bounds") for name, values in ring.rows.items()}
 
 

@@ -52,21 +52,16 @@ class Chunk:
 
 
 class Listing(NamedTuple):
-    """All chunks of a store."""
-
     chunks: tuple[tuple[Chunk, int], ...]  # with their rows, oldest first
     corrupt: tuple[Path, ...]  # new names of chunks that were set aside on the way
 
     @property
     def rows(self) -> int:
-        """Rows in all of them."""
         return sum(rows for _, rows in self.chunks)
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Rows read back."""
-
     rows: Rows  # np, oldest first
     count: int
     chunks: tuple[Chunk, ...]  # where they are from, oldest first

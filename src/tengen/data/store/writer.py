@@ -5,7 +5,7 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from os import PathLike
 from types import TracebackType
 
@@ -27,10 +27,9 @@ class Writer:
         """At most `limit` jobs wait; a `put` beyond that waits for room, so that a slow disk cannot fill the memory."""
         if limit < 1:
             raise ValueError("a writer needs room for at least one job")
-        self._limit, self._waiting = limit, 0
-        self._closed = False
-        self._errors: list[tuple[str, BaseException]] = []
-        self._changed = threading.Condition()
+        self._limit, self._closed = limit, False
+        self._jobs: list[tuple[str, Future[object]]] = []  # that wait, are being done, or have failed
+        self._lock = threading.Lock()
         self._thread = ThreadPoolExecutor(1, "tengen-writer")  # Python waits for it before it calls `_at_exit`
         atexit.register(self._at_exit)
 
@@ -39,28 +38,26 @@ class Writer:
 
         TengenError if an earlier job could not write its file; other errors of earlier jobs are raised as they are.
         """
-        with self._changed:
-            if self._closed:
-                raise ValueError("this writer is closed")
+        if not self._closed:
             # Besides those that wait, one is being done.
-            self._changed.wait_for(lambda: self._waiting <= self._limit or bool(self._errors))
+            while len(undone := self._undone()) > self._limit and not self._failed():
+                wait(undone, return_when=FIRST_COMPLETED)
             self._raise()
-            if self._closed:  # while it waited for room
+        with self._lock:
+            if self._closed:  # perhaps while it waited for room
                 raise ValueError("this writer is closed")
-            self._thread.submit(self._do, job, str(what))
-            self._waiting += 1  # only now: without a thread the job will never be done
+            self._jobs = [(name, done) for name, done in self._jobs if not done.done() or done.exception()]
+            self._jobs.append((str(what), self._thread.submit(job)))
 
     @property
     def waiting(self) -> int:
         """Jobs that are not done yet."""
-        with self._changed:
-            return self._waiting
+        return len(self._undone())
 
     def flush(self) -> None:
         """Return when all jobs are done. Raises as `put` does."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._waiting)
-            self._raise()
+        wait(self._undone())
+        self._raise()
 
     def close(self) -> None:
         """Finish all jobs and end. Raises as `put` does, the first time."""
@@ -87,25 +84,18 @@ class Writer:
         with contextlib.nullcontext() if error is None else contextlib.suppress(BaseException):
             self.close()
 
-    def _do(self, job: Job, what: str) -> None:
-        failure: BaseException | None = None
-        try:
-            job()
-        except BaseException as error:  # all of it belongs to the thread that gave the job
-            failure = error
-        del job  # its arrays may be large, and the next job may be long in coming
-        with self._changed:
-            self._waiting -= 1
-            if failure is not None:
-                self._errors.append((what, failure))
-            self._changed.notify_all()
+    def _undone(self) -> list[Future[object]]:
+        return [job for _, job in self._jobs if not job.done()]
+
+    def _failed(self) -> list[tuple[str, BaseException]]:
+        return [(what, error) for what, job in self._jobs if job.done() and (error := job.exception())]
 
     def _raise(self) -> None:
-        """Raise the first error, if there was one."""
-        if not self._errors:
+        failed = self._failed()
+        if not failed:
             return
-        what, error = self._errors[0]
-        others = len(self._errors) - 1
+        what, error = failed[0]
+        others = len(failed) - 1
         more = f" (and {others} more files were not written)" if others else ""
         if isinstance(error, OSError):
             raise TengenError(f"{files.cannot_write(what or error.filename or 'a file', error)}{more}") from error

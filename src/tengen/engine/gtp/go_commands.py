@@ -11,7 +11,7 @@ import numpy as np
 
 from tengen import files, games
 from tengen.config.settings.engine import EngineSettings, PlaySettings
-from tengen.data.records import sgf_reader
+from tengen.data.records import sgf
 from tengen.data.records.records import Record, RecordError
 from tengen.engine.engine import Engine
 from tengen.engine.gtp.commands import GtpCommands
@@ -359,7 +359,7 @@ def _record(path: Path) -> Record:
         content = files.read_bytes(path, _LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:
             raise GtpError(f"cannot load file: {path.name} is too large")
-        return sgf_reader.read(content)[0]
+        return sgf.read(content)[0]
     except OSError as error:
         raise GtpError(f"cannot load file: {error.strerror or error}") from None
     except (RecordError, ValueError) as error:
