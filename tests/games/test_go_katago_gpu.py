@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tengen.games import go_katago, go_katago_gpu, go_ladders
+from tengen.games import go_gpu, go_katago, go_ladders
 from tengen.games.go_chains import chains_of
 from tengen.games.go_ladders import LadderLimits
 from tengen.gpu import nvrtc, program
@@ -33,7 +33,7 @@ def compare(size: int, limits: LadderLimits, positions: list[Position]) -> None:
     """With the oracle."""
     chains, ko, turn = boards_of(size, positions)
     found = jax.device_get(go_ladders.read_on_gpu(chains, ko, turn, size, limits))
-    owned = np.asarray(go_katago_gpu.areas(chains, size, suicide=False))
+    owned = np.asarray(go_gpu.areas(chains, size, suicide=False))
     reader, rules = Reader(size), Go(size)
     for number, position in enumerate(positions):
         captured, attacks = ladders(reader, position, int(turn[number]))
@@ -72,10 +72,10 @@ def test_the_programs_compile(size: int, monkeypatch: pytest.MonkeyPatch) -> Non
         assert kernel.entry in program.ptx(kernel, program.OLDEST)
         return [jnp.zeros(out.shape, out.dtype) for out in outputs]
 
-    monkeypatch.setattr(go_katago_gpu.gpu, "call", compiled)
+    monkeypatch.setattr(go_gpu.gpu, "call", compiled)
     chains = jnp.zeros((4, size * size), jnp.uint8 if size < 12 else jnp.uint16)
     go_ladders.read_on_gpu(chains, jnp.zeros(4, jnp.int16), jnp.zeros(4, jnp.int32), size, go_ladders.limits(size))
-    go_katago_gpu.areas(chains, size, suicide=True)
+    go_gpu.areas(chains, size, suicide=True)
 
 
 @pytest.mark.gpu
@@ -102,7 +102,7 @@ def test_on_a_gpu(size: int, batch: int) -> None:
             ),
             (
                 jax.vmap(lambda board: go_katago._areas(board, size, False))(chains),
-                go_katago_gpu.areas(chains, size, False),
+                go_gpu.areas(chains, size, False),
             ),
         ]
         return states, legal, carry[2] + jnp.stack([(one != other).sum() for one, other in pairs])

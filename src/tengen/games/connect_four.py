@@ -37,7 +37,6 @@ class ConnectFour(Game[ConnectFourState]):
     num_scalars = 0
 
     def init(self, key: RandomKey) -> ConnectFourState:
-        del key
         return ConnectFourState(jnp.zeros((2, COLUMNS), jnp.uint8), jnp.int8(0), jnp.int8(-1))
 
     def _play(self, state: ConnectFourState, action: Int32[Array, ""]) -> ConnectFourState:
@@ -96,7 +95,6 @@ class ConnectFour(Game[ConnectFourState]):
         return ConnectFourState(bits, jnp.int8(turn), jnp.int8(winner))
 
     def _action_name(self, state: ConnectFourState | None, action: int) -> str:
-        del state
         return str(action + 1)
 
 

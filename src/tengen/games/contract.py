@@ -49,15 +49,14 @@ def check_class(cls: Any, name: str) -> type[Game]:
 
 def make(cls: type[Game], options: Any, name: str) -> Game:
     """The game under that name, checked. Raises OptionError."""
-    return _made(cls, options, name) if _is_hashable(options) else _checked(cls, options, name)
+    try:
+        return _make(cls, options, name)
+    except TypeError:  # the options have no hash
+        return _make.__wrapped__(cls, options, name)
 
 
 @lru_cache(maxsize=64)
-def _made(cls: type[Game], options: Any, name: str) -> Game:
-    return _checked(cls, options, name)
-
-
-def _checked(cls: type[Game], options: Any, name: str) -> Game:
+def _make(cls: type[Game], options: Any, name: str) -> Game:
     try:
         game = cls(options)
     except OptionError:
@@ -98,7 +97,9 @@ def _attributes(game: Game) -> Iterator[str]:
             "a tuple of height, width and planes",
         ),
         "extra_targets": (
-            lambda x: isinstance(x, tuple) and all(isinstance(t, Target) for t in x) and _all_differ(t.name for t in x),
+            lambda x: (
+                isinstance(x, tuple) and all(isinstance(t, Target) for t in x) and _names(tuple(t.name for t in x))
+            ),
             "a tuple of Target with different names",
         ),
         "players": (lambda x: _names(x) and len(x) in (1, 2), "a tuple of the names of player 0 and player 1"),
@@ -238,10 +239,8 @@ def _same_array(game: Game, method: str, what: str, shape: tuple[int, ...], dtyp
 
 
 def _words(found: Any) -> str:
-    return f"{found.dtype}{list(found.shape)}" if hasattr(found, "shape") else _short(found)
-
-
-def _short(found: Any) -> str:
+    if hasattr(found, "shape"):
+        return f"{found.dtype}{list(found.shape)}"
     return type(found).__name__ if jax.tree.leaves(found) else repr(found)
 
 
@@ -254,17 +253,6 @@ def _whole(value: Any, least: int) -> bool:
 
 
 def _names(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(name, str) and name for name in value) and _all_differ(value)
-
-
-def _all_differ(names: Iterable[Any]) -> bool:
-    found = list(names)
-    return len(set(found)) == len(found)
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+    """Whether it is a tuple of different names."""
+    texts = isinstance(value, tuple) and all(isinstance(name, str) and name for name in value)
+    return texts and len(set(value)) == len(value)

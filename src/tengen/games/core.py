@@ -114,12 +114,10 @@ class Game(abc.ABC, Generic[State]):
 
     def for_network(self, options: Mapping[str, Any]) -> "Game[State]":
         """This game with the observation of a network that was trained with other options, if that can be had."""
-        del options
         return self
 
     def states_for(self, other: "Game[State]", states: State) -> State:
         """States of this game as those of `other`, which `for_network` gave."""
-        del other
         return states
 
     # The rules
@@ -130,7 +128,6 @@ class Game(abc.ABC, Generic[State]):
 
     def init_varied(self, key: RandomKey, komi_spread: float) -> State:
         """A new game for self-play; if the rules have a komi, it is drawn around the configured one."""
-        del komi_spread
         return self.init(key)
 
     def step(self, state: State, action: Int32[Array, ""]) -> State:
@@ -163,7 +160,6 @@ class Game(abc.ABC, Generic[State]):
 
     def estimate(self, state: State) -> Float32[Array, "2"]:
         """A simple guess at the result of a running game, for games with `playout_moves`."""
-        del state
         return jnp.zeros(2, jnp.float32)
 
     def look(self, state: State) -> PositionInfo:
@@ -197,7 +193,6 @@ class Game(abc.ABC, Generic[State]):
 
     def join(self, node: State, kept: Any) -> State:
         """Undoes `split`; `kept` may also be that of the root, for any node of its tree."""
-        del kept
         return node
 
     def final_targets(self, state: State) -> dict[str, Array]:
@@ -205,7 +200,6 @@ class Game(abc.ABC, Generic[State]):
 
         It may be called in a running game too, where the values mean nothing.
         """
-        del state
         return {}
 
     def target(self, name: str) -> Target | None:
@@ -214,7 +208,6 @@ class Game(abc.ABC, Generic[State]):
 
     def record_facts(self, state: State) -> dict[str, Array]:
         """Numbers for the record of a finished game besides its moves and result, by name."""
-        del state
         return {}
 
     # For people
@@ -257,7 +250,6 @@ class Game(abc.ABC, Generic[State]):
 
     def _known_action(self, state: State, action: int) -> bool:
         """Whether the action has a name here (in some games an action belongs to one player only)."""
-        del state, action
         return True
 
 

@@ -20,14 +20,8 @@ from tengen.games.targets import OWNERSHIP, SCORE
 from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
 from tengen.schema import setting
 
-PLANES = (
-    "on board", "own stone", "opponent's stone", "chain with 1 liberty", "chain with 2 liberties",
-    "chain with 3 liberties", "banned by ko", "move 1 ago", "move 2 ago", "move 3 ago", "move 4 ago", "move 5 ago",
-)  # fmt: skip
-SCALARS = (
-    "pass 1 ago", "pass 2 ago", "pass 3 ago", "pass 4 ago", "pass 5 ago", "own komi / 20", "superko",
-    "positional or situational", "suicide of several stones", "a pass ends the game", "komi parity wave",
-)  # fmt: skip
+PLANES = (*go_katago.PLANES[:7], *go_katago.PLANES[9:14])
+SCALARS = tuple(go_katago.SCALARS[number] for number in go_katago.FROM_TENGEN)
 PLAYERS = ("black", "white")
 NO_POINT = -1
 REMEMBERED = 8  # positions that every node stores: enough for a triple ko, which repeats after six moves
@@ -43,10 +37,7 @@ class GoOptions:
     ko: Literal["simple", "positional", "situational"] = setting("positional", "which repetitions are forbidden")
     suicide: bool = setting(False, "whether a move may capture several stones of its own colour")
     max_moves: int | None = setting(
-        None,
-        "moves until the board is scored as it stands (null: 2 * size * size, at least 50)",
-        low=1,
-        high=10000,
+        None, "moves until the board is scored as it stands (null: 2 * size * size, at least 50)", low=1, high=10000
     )
     observation: Literal["tengen", "katago"] = setting(
         "tengen",
@@ -133,7 +124,6 @@ class Go(Game[GoState]):
     # The rules
 
     def init(self, key: RandomKey) -> GoState:
-        del key
         nothing = go_katago.no_ladders(self.points) if self.katago else None
         return self._begin(jnp.zeros(self.points, self._dtype), 0, NO_POINT, nothing)
 
@@ -313,17 +303,13 @@ class Go(Game[GoState]):
         stones = (rules.colour_is(state.chains, 0), rules.colour_is(state.chains, 1))
 
         def spread(reach: Array) -> Array:
-            return reach | (empty & jnp.stack(rules.around(reach, size, False)).any(0))
+            return reach | (empty & rules.any_around(reach, size))
 
-        def both(reached: tuple[Array, Array]) -> tuple[Array, Array]:
-            return spread(reached[0]), spread(reached[1])
+        def body(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            black, white = (spread(spread(reach)) for reach in carry[:2])
+            return black, white, ((black != carry[0]) | (white != carry[1])).any()
 
-        def body(carry: tuple[tuple[Array, Array], Array]) -> tuple[tuple[Array, Array], Array]:
-            wider = both(both(carry[0]))
-            grew = (wider[0] != carry[0][0]) | (wider[1] != carry[0][1])
-            return wider, grew.any()
-
-        (black, white), _ = lax.while_loop(lambda carry: carry[1], body, (stones, jnp.bool_(True)))
+        black, white, _ = lax.while_loop(lambda carry: carry[2], body, (*stones, jnp.bool_(True)))
         return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(size, size)
 
     def score(self, state: GoState) -> Float32[Array, ""]:
@@ -391,7 +377,6 @@ class Go(Game[GoState]):
         return self.position(chains, turn, point)._replace(komi=jnp.int16(int(half_points)))
 
     def _action_name(self, state: GoState | None, action: int) -> str:
-        del state
         if action == self.points:
             return "pass"
         return f"{GO_LETTERS[action % self.size]}{self.size - action // self.size}"

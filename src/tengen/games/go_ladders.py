@@ -20,9 +20,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Int16, Int32, UInt, UInt8
 
 from tengen.games import go_chains as rules
-from tengen.games import go_katago_gpu
+from tengen.games import go_gpu
 from tengen.games.batching import joined
-from tengen.games.go_chains import EMPTY
+from tengen.games.go_chains import EMPTY, any_around
 
 NOWHERE = -1
 _READERS = 8  # few, because CPUs compute them one after the other, and the last ladders are waited for
@@ -95,11 +95,7 @@ def read(chains: UInt[Array, " points"], ko: Array, turn: Array, size: int, limi
 def _reading(size: int, limits: LadderLimits) -> Callable[..., Ladders]:
     """`read` for a batch of boards."""
 
-    def plain(chains: Array, ko: Array, turn: Array) -> Ladders:
-        return _read_all(chains, ko, turn, size, limits)
-
-    def program(chains: Array, ko: Array, turn: Array) -> Ladders:
-        return read_on_gpu(chains, ko, turn, size, limits)
+    plain, program = (partial(reader, size=size, limits=limits) for reader in (_read_all, read_on_gpu))
 
     def choose(chains: Array, ko: Array, turn: Array) -> Ladders:
         return lax.platform_dependent(chains, ko, turn, cuda=program, default=plain)
@@ -112,10 +108,7 @@ def read_on_gpu(
     chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits
 ) -> Ladders:
     """The ladders of a batch of boards by one GPU program."""
-    found = go_katago_gpu.ladders(
-        chains, ko.astype(jnp.int16), turn.astype(jnp.int32), size, limits.moves, limits.depth
-    )
-    return Ladders(*found)
+    return Ladders(*go_gpu.ladders(chains, ko.astype(jnp.int16), turn.astype(jnp.int32), size, *limits))
 
 
 @partial(jax.jit, static_argnames=("size", "limits"))
@@ -124,16 +117,15 @@ def _read_all(chains: UInt[Array, "batch points"], ko: Array, turn: Array, size:
     wanted, liberties = jax.vmap(lambda board, banned: _tasks(board, banned, size))(chains, ko)  # [B, 4, P], [B, P]
     count = wanted.sum(dtype=jnp.int32)
     (queue,) = jnp.nonzero(wanted.reshape(-1), size=wanted.size, fill_value=0)
-    readers = _READERS
-    depth = min(limits.depth, limits.moves)
+    stacks = _READERS, min(limits.depth, limits.moves)
     start = _Readers(
-        frames=jnp.zeros((readers, depth, 2, points), chains.dtype),
-        ko=jnp.full((readers, depth), NOWHERE, jnp.int16),
-        tried=jnp.zeros((readers, depth), jnp.int32),
-        open=jnp.zeros((readers, depth), bool),
-        depth=jnp.zeros(readers, jnp.int32),
-        moves=jnp.zeros(readers, jnp.int32),
-        task=jnp.full(readers, NOWHERE, jnp.int32),
+        frames=jnp.zeros((*stacks, 2, points), chains.dtype),
+        ko=jnp.full(stacks, NOWHERE, jnp.int16),
+        tried=jnp.zeros(stacks, jnp.int32),
+        open=jnp.zeros(stacks, bool),
+        depth=jnp.zeros(_READERS, jnp.int32),
+        moves=jnp.zeros(_READERS, jnp.int32),
+        task=jnp.full(_READERS, NOWHERE, jnp.int32),
         taken=jnp.int32(0),
         captured=jnp.zeros(wanted.size, bool),
     )
@@ -268,14 +260,14 @@ def _after(
     legal &= move != banned
     empty = chains == EMPTY
     near = rules.around(chains, size, EMPTY)
-    beside = _any_around(chains == chains[stone], size)
+    beside = any_around(chains == chains[stone], size)
     liberties = empty & beside
     count = liberties.sum()
     room = _room(empty, size)
     of_chain = _liberties(chains, near, size) % _SHIFT
     in_atari = rules.colour_is(chains, 1 - defender) & (of_chain == 1)
     (touching,) = rules.chain_sums(chains, ((in_atari & beside).astype(jnp.int32),))
-    rescues = empty & _any_around(in_atari & (touching > 0), size)
+    rescues = empty & any_around(in_atari & (touching > 0), size)
 
     here = jnp.arange(chains.shape[0])
     low = jnp.argmax(liberties)
@@ -300,9 +292,7 @@ def _after(
 def _play(board: _Board, move: Int32[Array, ""], me: Array, size: int) -> tuple[Array, Array, Array]:
     """The chains after a move (a pass is any number that is not a point), the ko point, and whether it is legal."""
     chains, points = board.chains, size * size
-    row, column = move // size, move % size
-    inside = jnp.stack([row > 0, row < size - 1, column > 0, column < size - 1]) & (move < points)
-    at = jnp.clip(jnp.stack([move - size, move + size, move - 1, move + 1]), 0, points - 1)
+    at, inside = rules.beside(move, size)
     beside, liberties = jnp.where(inside, chains[at], EMPTY), board.liberties[at]
     mine, theirs = rules.colour_is(beside, me), rules.colour_is(beside, 1 - me)
     taken = theirs & (liberties == 1)
@@ -326,15 +316,15 @@ def _double_ko(board: _Board, stone: Array, defender: Array, *, size: int) -> Bo
     chains = board.chains
     empty, mine = chains == EMPTY, rules.colour_is(chains, defender)
     in_atari = mine & (board.liberties == 1)
-    alone = in_atari & ~_any_around(mine, size)
-    mouth = (_room(in_atari, size) == 1) & (_room(alone, size) == 1) & ~_any_around(~mine, size)
-    liberties = empty & _any_around(chains == chains[stone], size)
+    alone = in_atari & ~any_around(mine, size)
+    mouth = (_room(in_atari, size) == 1) & (_room(alone, size) == 1) & ~any_around(~mine, size)
+    liberties = empty & any_around(chains == chains[stone], size)
 
     def connected(point: Array) -> Array:
         """The liberties of the chain after a move there."""
         around = jnp.stack(rules.around(chains, size, EMPTY))[:, point]
         joined = mine & (chains[:, None] == around).any(1)
-        return (empty & _any_around(joined, size)).sum() - 1
+        return (empty & any_around(joined, size)).sum() - 1
 
     low, high = jnp.argmax(liberties), liberties.shape[0] - 1 - jnp.argmax(liberties[::-1])
     return (mouth | ~liberties).all() & (connected(low) <= 2) & (connected(high) <= 2)
@@ -347,25 +337,13 @@ def _root(chains: UInt[Array, "*points"]) -> Int32[Array, "*points"]:
 
 def _liberties(chains: Array, near: rules.Around, size: int) -> Int32[Array, " points"]:
     """At every stone, the number of its chain's liberties plus _SHIFT times the sum of their points."""
-    empty = chains == EMPTY
     here = jnp.arange(chains.shape[0], dtype=jnp.int32)
-    claims = [
-        # The stone above an empty point finds that point below itself, and so on.
-        jnp.where(rules.around(empty & first, size, False)[opposite] & ~empty, 1 + _SHIFT * (here + step), 0)
-        for first, opposite, step in zip(
-            rules.first_of_its_chain(near), (1, 0, 3, 2), (size, -size, 1, -1), strict=True
-        )
-    ]
-    return rules.chain_sums(chains, (claims[0] + claims[1] + claims[2] + claims[3],))[0]
+    return rules.sums_of_liberties(chains, near, size, [1 + _SHIFT * (here + step) for step in (size, -size, 1, -1)])
 
 
 def _room(mask: Array, size: int) -> Int32[Array, " points"]:
     """How many of the neighbours of every point are in the mask."""
     return jnp.stack(rules.around(mask, size, False)).sum(0, dtype=jnp.int32)
-
-
-def _any_around(mask: Array, size: int) -> Bool[Array, " points"]:
-    return jnp.stack(rules.around(mask, size, False)).any(0)
 
 
 def _adjacent(one: Array, other: Array, size: int) -> Array:

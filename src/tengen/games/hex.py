@@ -59,7 +59,6 @@ class Hex(Game[HexState]):
         self.num_scalars = 2
 
     def init(self, key: RandomKey) -> HexState:
-        del key
         return HexState(jnp.zeros(self.points, jnp.int16), jnp.int16(0), jnp.int8(-1))
 
     def _play(self, state: HexState, action: Int32[Array, ""]) -> HexState:
@@ -158,5 +157,4 @@ class Hex(Game[HexState]):
         return HexState(chains, jnp.int16(moves), jnp.int8(winner))
 
     def _action_name(self, state: HexState | None, action: int) -> str:
-        del state
         return "swap" if action == self.points else point_name(action, self.size)

@@ -59,7 +59,6 @@ class Othello(Game[OthelloState]):
     extra_targets = (OWNERSHIP, SCORE)
 
     def init(self, key: RandomKey) -> OthelloState:
-        del key
         dark = (1 << 3 * SIDE + 4, 1 << (4 - 4) * SIDE + 3)
         light = (1 << 3 * SIDE + 3, 1 << (4 - 4) * SIDE + 4)
         return OthelloState(jnp.array([dark, light], jnp.uint32), jnp.int8(0), jnp.bool_(False))
@@ -133,7 +132,6 @@ class Othello(Game[OthelloState]):
         return OthelloState(bits, jnp.int8(player_number(notes, PLAYERS, self.name)), over)
 
     def _action_name(self, state: OthelloState | None, action: int) -> str:
-        del state
         return "pass" if action == PASS else point_name(action, SIDE)
 
 

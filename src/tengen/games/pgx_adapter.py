@@ -99,7 +99,6 @@ class PgxGame(Game[PgxState]):
         return "\n".join([*lines, f"legal actions: {' '.join(map(str, legal))}"])
 
     def _action_name(self, state: PgxState, action: int) -> str:
-        del state
         return str(action)
 
     def parse_action(self, state: PgxState, text: str) -> int:

@@ -40,7 +40,6 @@ class TicTacToe(Game[TicTacToeState]):
     num_scalars = 0
 
     def init(self, key: RandomKey) -> TicTacToeState:
-        del key
         return TicTacToeState(jnp.zeros(2, jnp.uint16), jnp.int8(0))
 
     def _play(self, state: TicTacToeState, action: Int32[Array, ""]) -> TicTacToeState:
@@ -93,7 +92,6 @@ class TicTacToe(Game[TicTacToeState]):
         return state
 
     def _action_name(self, state: TicTacToeState | None, action: int) -> str:
-        del state
         return point_name(action, SIDE)
 
 

@@ -106,7 +106,6 @@ _launch_p.multiple_results = True
 
 @_launch_p.def_abstract_eval
 def _shapes(*inputs: Any, launch: Launch) -> list[Any]:
-    del inputs
     return [ShapedArray(shape, dtype) for shape, dtype in launch.outputs]
 
 

@@ -125,7 +125,6 @@ class AttentionPolicy(nnx.Module):
     def __call__(
         self, x: Float[Array, "batch *squares channels"], board: BoardMask | None = None, train: bool = False
     ) -> Float32[Array, "batch 1858"]:
-        del board, train
         squares = self.embedding(x.reshape(len(x), SQUARES, -1))
         if self.activation == "selu":
             squares = jax.nn.selu(squares.astype(jnp.float32)).astype(x.dtype)

@@ -181,7 +181,6 @@ class Lc0EncoderNetwork(Network):
         self.moves_left = nnx.data(left)
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
-        del train  # its norms have no statistics
         x = self.embedding(lc0_planes(planes, scalars, self.dtype).reshape(len(planes), SQUARES, -1))
         for encoder in self.encoders:
             x = encoder(x, self.spread)

@@ -60,12 +60,10 @@ class PythonModel:
 
     def __call__(self, params: Any, observation: Observation) -> Evaluation:
         """Policy and value of a batch of positions."""
-        del params
         return _evaluation(*self._asked(observation))
 
     def outputs(self, params: Any, observation: Observation) -> Outputs:
         """The same as logits; a model has no other heads."""
-        del params
         return _outputs(*self._asked(observation))
 
     def _asked(self, observation: Observation) -> tuple[Array, Array]:

@@ -53,13 +53,11 @@ class Returns:
     game: Game
 
     def __call__(self, role: str, state: Any, next_state: Any, done: Array) -> Array:
-        del state
         return jnp.where(done, self.game.returns(next_state)[self.game.roles.index(role)], 0)
 
 
 def finished(role: str, state: Any, next_state: Any, done: Array) -> Array:
     """Hironaka's game: 1 to the host and -1 to the agent when one point is left, nothing at the move limit."""
-    del state, done
     return jnp.where(live(next_state.points).sum() <= 1, 1.0 if role == "host" else -1.0, 0.0)
 
 

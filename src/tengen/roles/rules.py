@@ -56,7 +56,6 @@ class GreedyRule:
     game: Game
 
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
-        del key, which
         look = jax.vmap(self.game.look)(states)
         found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
         return jnp.argmax(jnp.where(look.legal, found, -jnp.inf), 1).astype(jnp.int32)
@@ -67,7 +66,6 @@ class SampledRule(GreedyRule):
     """Draws a legal action from the network's policy, whose logits its numbers are: for trainers that learn one."""
 
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
-        del which
         look = jax.vmap(self.game.look)(states)
         found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
         # In a finished game nothing is legal, and anything will do.
