@@ -211,9 +211,8 @@ class Heads(nnx.Module):
     def weights(self) -> gpu.HeadWeights | None:
         """The weights for the GPU program, once folded; None if it does not support the layout of the actions."""
         policy, value = self.policy, self.value
-        if policy.extra_hidden is not None:
-            return None
-        if policy.points is None or policy.layout.numbering is not None or value.points:
+        numbered = policy.layout.numbering is not None
+        if policy.points is None or policy.extra_hidden is not None or numbered or value.points:
             return None
         assert self.neck.bias is not None
         assert value.hidden.bias is not None
@@ -239,6 +238,4 @@ def outputs(
     kinds: tuple[str, ...], policies: Float32[Array, "batch kinds actions"], others: dict[str, Array]
 ) -> Outputs:
     """All outputs, from the policies in the order of `kinds` and the others by name."""
-    found = {name: policies[:, number] for number, name in enumerate(kinds)} | others
-    extra = {name: found.pop(name) for name in list(found) if name not in Outputs._fields}
-    return Outputs(**found, extra=extra or None)
+    return Outputs.of({name: policies[:, number] for number, name in enumerate(kinds)} | others)

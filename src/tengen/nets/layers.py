@@ -8,15 +8,16 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Float32
 
-from tengen.nets.specs import Activation, Dtype
+from tengen.nets.specs import AnyActivation, Dtype
 
 
-def activate(x: Float[Array, "*shape"], activation: Activation) -> Float[Array, "*shape"]:
-    """The activation in the type of `x`. Every one maps 0 to 0 and stays above -1, as KataGo's file format requires."""
-    if activation == "relu":
-        return jnp.maximum(x, 0)
+def activate(x: Float[Array, "*shape"], activation: AnyActivation) -> Float[Array, "*shape"]:
+    """The activation in the type of `x`. Every one maps 0 to 0; those of towers stay above -1, as KataGo requires."""
+    if activation in ("relu", "relu_2"):
+        positive = jnp.maximum(x, 0)
+        return positive if activation == "relu" else jnp.square(positive)
     wide = x.astype(jnp.float32)  # in registers only; exp in bfloat16 would be too imprecise
-    return (jax.nn.silu(wide) if activation == "silu" else jax.nn.mish(wide)).astype(x.dtype)
+    return getattr(jax.nn, activation)(wide).astype(x.dtype)
 
 
 def _kernel(shape: tuple[int, ...], gain: float, rngs: nnx.Rngs) -> nnx.Param:

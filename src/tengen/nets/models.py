@@ -93,11 +93,8 @@ class PythonModel:
         for name in ("policy", "value"):
             part = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
             if part is None:
-                got = (
-                    f"{len(found)} things"
-                    if isinstance(found, tuple | list)
-                    else f"no {name} in {type(found).__name__}"
-                )
+                several = isinstance(found, tuple | list)
+                got = f"{len(found)} things" if several else f"no {name} in {type(found).__name__}"
                 self._wrong(f"expected (policy, value), got {got}")
             yield name, part
 
@@ -153,10 +150,7 @@ def _checked(policy: Array, value: Array) -> tuple[Array, Array, Array]:
 
 @jax.jit
 def _evaluation(policy: Array, value: Array) -> Evaluation:
-    if value.ndim == 1:
-        return Evaluation(policy, value)
-    chances = jax.nn.softmax(value)
-    return Evaluation(policy, chances[:, 0] - chances[:, 2])
+    return Evaluation(policy, value) if value.ndim == 1 else Evaluation.of(Outputs(policy, value))
 
 
 @jax.jit

@@ -29,7 +29,7 @@ from tengen.nets.building import build
 from tengen.nets.counting import shapes
 from tengen.nets.network import Network
 from tengen.nets.specs import FILE_NAME, Dtype, Spec
-from tengen.schema import before, quote
+from tengen.schema import before, leaves, quote
 
 _SCHEMA = 1
 # A single key, so that the same network gives the same bytes.
@@ -112,8 +112,8 @@ def save(
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
     tensors = {name: np.asarray(tensor, order="C") for name, tensor in named(nnx.state(net)).items()}
     if small:
-        halves = {name: x.astype(jnp.bfloat16) for name, x in tensors.items() if x.ndim > 1 and x.dtype == np.float32}
-        tensors |= halves
+        large = {name: x for name, x in tensors.items() if x.ndim > 1 and x.dtype == np.float32}
+        tensors |= {name: x.astype(jnp.bfloat16) for name, x in large.items()}
     if bad := first_not_finite(tensors):
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
     files.make_folder(file.parent)
@@ -152,7 +152,10 @@ def load(
     file = _file(Path(path))
     with opened(file) as found:
         saved = _header(file, found)
-        game = _playable(file, saved) if game is None else game
+        try:
+            game = saved.make_game() if game is None else game
+        except ValueError as error:
+            raise TengenError(f"{file}: its game cannot be made: {error}") from None
         _check_game(file, saved, game)
         if spec is not None and spec != saved.spec:
             raise TengenError(f"{file}: another network than expected: {_difference(spec, saved.spec)}")
@@ -197,13 +200,6 @@ def _header(file: Path, found: Any) -> NetworkFile:
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
         raise TengenError(f"{file}: the description of its network cannot be understood ({reason})") from None
-
-
-def _playable(file: Path, saved: NetworkFile) -> Game:
-    try:
-        return saved.make_game()
-    except ValueError as error:
-        raise TengenError(f"{file}: its game cannot be made: {error}") from None
 
 
 def _check_game(file: Path, saved: NetworkFile, game: Game) -> None:
@@ -256,19 +252,9 @@ def _check_finite(file: Path, name: str, tensor: np.ndarray) -> None:
 
 def _difference(expected: Spec, found: Spec) -> str:
     """The first few settings that differ."""
-    pairs = [(key, value, _flat(found).get(key)) for key, value in _flat(expected).items()]
-    listed = [f"{key} is {quote(there)}, not {quote(value)}" for key, value, there in pairs if value != there]
-    return "; ".join(listed[:_LISTED])
-
-
-def _flat(spec: Spec) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in spec.to_dict().items():
-        if isinstance(value, dict):
-            flat |= {f"{key}.{inner}": v for inner, v in value.items()}
-        else:
-            flat[key] = ", ".join(value) if isinstance(value, list) else value
-    return flat
+    there = dict(leaves(found.to_dict()))
+    others = [(key, value) for key, value in leaves(expected.to_dict()) if value != there.get(key)]
+    return "; ".join(f"{key} is {quote(there.get(key))}, not {quote(value)}" for key, value in others[:_LISTED])
 
 
 def _readable(item: tuple[tuple[Any, ...], Any]) -> list[tuple[bool, Any]]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from tengen import schema
@@ -11,6 +11,7 @@ from tengen.schema import REQUIRED, setting
 
 Activation = Literal["relu", "mish", "silu"]
 Lc0Activation = Literal["relu", "mish", "silu", "relu_2"]  # relu_2: the square of relu
+AnyActivation = Lc0Activation | Literal["selu"]
 Head = str
 HEADS: tuple[Head, ...] = ("ownership", "score", "opponent_policy", "moves_left")
 """Extra heads that Tengen knows. A game may declare targets of other names, which are heads too."""
@@ -222,10 +223,12 @@ class Spec(Architecture):
         pattern=HEAD_NAME,
         words="the name of a head, such as ownership",
     )
-    function: str | None = setting(None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers")
-    options: dict[str, Any] | None = setting(None, "options of the function")
-    lc0: Lc0Tower | None = setting(None, "a tower as Lc0 has them, without another tower and layers")
-    lc0_encoders: Lc0Encoders | None = setting(None, "or encoder layers as Lc0 has them")
+    function: str | None = setting(
+        None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers", before=None
+    )
+    options: dict[str, Any] | None = setting(None, "options of the function", before=None)
+    lc0: Lc0Tower | None = setting(None, "a tower as Lc0 has them, without another tower and layers", before=None)
+    lc0_encoders: Lc0Encoders | None = setting(None, "or encoder layers as Lc0 has them", before=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", NetOptions(self.options))
@@ -252,28 +255,14 @@ class Spec(Architecture):
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as JSON data."""
-        found = _plain(asdict(self))
-        return {key: value for key, value in found.items() if value or key not in (*_SPECIAL, "options")}
+        found = schema.to_dict(self).items()
+        return {key: value for key, value in found if value or key not in (*_SPECIAL, "options")}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
         """Undoes `to_dict`. Raises OptionError, which names `what` and lists all problems."""
-        spec, problems = schema.check(Spec, _completed(data) if isinstance(data, Mapping) else data)
+        spec, problems = schema.check(Spec, data, old=True)
         if spec is None:
             listed = "; ".join(f"{schema.dotted(path)}: {message}" for path, message in problems)
             raise OptionError(f"{what}: {listed}")
         return spec
-
-
-def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data of a spec with what files of earlier versions do not say."""
-    found = {**dict.fromkeys((*_SPECIAL, "options")), **data}
-    if isinstance(found.get("tower"), Mapping):
-        found["tower"] = {**schema.before(Tower), **found["tower"]}
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
