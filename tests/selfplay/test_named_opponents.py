@@ -12,7 +12,7 @@ from tengen.config import load
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.errors import TengenError
 from tengen.nets import saving
-from tengen.selfplay.named_opponents import opponents
+from tengen.selfplay.opponents import opponents
 
 GAME = games.make("hironaka", max_points=3, max_value=5, max_moves=12)
 

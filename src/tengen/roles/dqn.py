@@ -84,9 +84,8 @@ class DQNTrainer(Trainer[DQNConfig]):
         settings: Any = role.settings
         assert role.replay_buffer is not None
         self.collect(role.name, settings.roll_out_samples)
-        if self.step == 0 or len(role.replay_buffer) < settings.first_samples:
-            while len(role.replay_buffer) < settings.first_samples:
-                self.collect(role.name, settings.roll_out_samples)
+        while len(role.replay_buffer) < settings.first_samples:
+            self.collect(role.name, settings.roll_out_samples)
 
     def _learn(self, role: Role, steps: int, named: bool) -> dict[str, Any]:
         """Take steps on samples from the buffer."""

@@ -81,17 +81,7 @@ class FusedGame:
 
     def observe(self, states: Any) -> dict[str, Array]:
         """What the player to move sees of states [B, ...]."""
-        look = jax.vmap(self.game.look)(states)
-        return {"planes": look.observation.planes, "scalars": look.observation.scalars, "legal": look.legal}
-
-    @property
-    def sample(self) -> Transition:
-        """The shapes and types of ONE sample."""
-        state = jax.eval_shape(self.game.init, jax.random.key(0))
-        one = jax.eval_shape(self.game.look, state)
-        seen = {"planes": one.observation.planes, "scalars": one.observation.scalars, "legal": one.legal}
-        number, truth = jax.ShapeDtypeStruct((), jnp.float32), jax.ShapeDtypeStruct((), jnp.bool_)
-        return Transition(seen, jax.ShapeDtypeStruct((), jnp.int32), number, truth, seen)  # type: ignore[arg-type]
+        return jax.vmap(partial(_observed, self.game))(states)
 
     @partial(jax.jit, static_argnames=("self", "role", "games", "n_step"))
     def start(
@@ -227,6 +217,21 @@ class FusedGame:
         """Float32[B]: the reward of these moves for the role."""
         done = jax.vmap(self.game.is_over)(moved)
         return jax.vmap(partial(self.reward, role))(states, moved, done).astype(jnp.float32)
+
+
+def one_sample(game: Game) -> Transition:
+    """The shapes and types of ONE sample."""
+
+    def made() -> Transition:
+        seen = _observed(game, game.init(jax.random.key(0)))
+        return Transition(seen, jnp.int32(0), jnp.float32(0), jnp.bool_(False), seen)
+
+    return jax.eval_shape(made)
+
+
+def _observed(game: Game, state: Any) -> dict[str, Array]:
+    look = game.look(state)
+    return {**look.observation._asdict(), "legal": look.legal}
 
 
 def _spanned(moves: Transition, steps: int, n_step: int, gamma: Array | float) -> Transition:

@@ -21,8 +21,8 @@ from tengen.games.players import Player, Rule
 from tengen.importing import UserCodeError
 from tengen.nets import custom, growing, saving
 from tengen.roles import rules
-from tengen.roles.buffer import ReplayBuffer
 from tengen.roles.games import RoleLane, Transition
+from tengen.roles.replay import ReplayBuffer
 from tengen.roles.rules import GreedyRule, Parameters
 from tengen.run import networks
 from tengen.train import optimizers, schedules
@@ -150,7 +150,7 @@ class Role:
         """Everything that changes in a role that learns, as a pytree."""
         return {
             "parameters": self.parameters,
-            "others": plain(self.others),
+            "others": self.others,
             "optimizer": self.optimizer_state,
             "lane": plain(self.lane),
             "replay": () if self.replay_buffer is None else self.replay_buffer.state,
@@ -158,8 +158,7 @@ class Role:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Undo `state`."""
-        self.parameters, self.optimizer_state = state["parameters"], state["optimizer"]
-        self.others = typed(state["others"], self.others)
+        self.parameters, self.others, self.optimizer_state = (state[x] for x in ("parameters", "others", "optimizer"))
         self.lane = typed(state["lane"], self.lane)
         if self.replay_buffer is not None:
             self.replay_buffer.state = state["replay"]

@@ -28,7 +28,7 @@ from tengen.nets import saving
 from tengen.roles import role as roles
 from tengen.roles import rules, trainer_state
 from tengen.roles.evaluation import RoleEvaluation
-from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished
+from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished, one_sample
 from tengen.roles.role import SCHEDULERS, AnyNet, Role, Roles
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Metrics
@@ -100,7 +100,7 @@ class Trainer(BaseTrainer[C]):
         if reward is None and config.reward == "finished" and not isinstance(self.game, Hironaka):
             raise OptionError(f"reward: expected returns, because {self.game.name} has no points that could be left")
         self._reward = reward or (finished if config.reward == "finished" else Returns(self.game))
-        sample = FusedGame(self.game, _no_rule, _no_rule, self._reward).sample
+        sample = one_sample(self.game)
         self.roles = Roles(
             {name: Role(name, self.game, settings, sample) for name, settings in self._role_settings(config).items()}
         )
@@ -383,8 +383,3 @@ def _whole(what: str, number: Any, least: int) -> None:
     """OptionError unless it is a whole number of at least `least`."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
         raise OptionError(f"{what}: expected a whole number of at least {least}, got {number!r}")
-
-
-def _no_rule(params: Any, key: Array, states: Any, which: Array) -> Array:
-    """Stands in where no move is made."""
-    raise AssertionError("this role has no player")

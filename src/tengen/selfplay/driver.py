@@ -20,8 +20,8 @@ from tengen.games.core import Game
 from tengen.nets.evaluators import Evaluator
 from tengen.search.tree import Tree
 from tengen.selfplay.finished import Finished
-from tengen.selfplay.lanes import Lane, LaneBoard, Lanes, boards, lane_devices
-from tengen.selfplay.named_opponents import opponents
+from tengen.selfplay.lanes import Lane, LaneBoard, Lanes, boards, lane_devices, roots
+from tengen.selfplay.opponents import opponents
 from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
 
@@ -111,12 +111,6 @@ def _completed(evaluate: Any, weights: Any, trees: Tree, place: jax.Array) -> Tr
     return search.finish(partial(evaluate, weights), one)
 
 
-@jax.jit
-def _first_root(tree: Tree) -> Any:
-    """The state of the first game."""
-    return jax.tree.map(lambda leaf: leaf[0], tree.states(tree.root))
-
-
 class PlayRounds:
     """Plays games, in calls of about a second. `session` distinguishes their numbers from those of others.
 
@@ -183,7 +177,7 @@ class PlayRounds:
         if self._actors is None:
             return ""
         game = self._lanes.lanes[0].selfplay.game
-        return game.render(jax.device_get(_first_root(self._actors[0].tree)))
+        return game.render(jax.device_get(jax.tree.map(lambda leaf: leaf[0], roots(self._actors[0].tree))))
 
     def tree(self, weights: Any, place: int = 0) -> SearchedPosition | None:
         """The current search of a game of the first lane, completed without changing that game.

@@ -76,10 +76,15 @@ def begun(history: History, openings: PreparedGames, which: Array) -> History:
     """Replace the games `which` (Bool[B]) by new ones [B]."""
     moves = history.action.shape[1] - openings.actions.shape[1]
     actions = jnp.pad(openings.actions, ((0, 0), (0, moves)), constant_values=-1)
+    seed = jnp.where(which[:, None], openings.seed, history.seed)
+    return restarted(history, actions, openings.length, which)._replace(seed=seed)
+
+
+def restarted(history: History, actions: Array, length: Array, which: Array) -> History:
+    """Let the games `which` begin after the first `length` Int32[B] of these `actions` Int16[B, M]: their opening."""
     return history._replace(
-        ply=jnp.where(which, openings.length, history.ply),
-        opening=jnp.where(which, openings.length, history.opening),
-        seed=jnp.where(which[:, None], openings.seed, history.seed),
+        ply=jnp.where(which, length, history.ply),
+        opening=jnp.where(which, length, history.opening),
         action=jnp.where(which[:, None], actions, history.action),
         value=jnp.where(which[:, None], 0, history.value),
         full=history.full & ~which[:, None],

@@ -99,7 +99,7 @@ class Lanes:
         found = []
         for selfplay, device in self.lanes:
             actor = actors.pop(0)
-            states, actor = _roots(actor.tree), replace(actor, tree=None)
+            states, actor = roots(actor.tree), replace(actor, tree=None)
             found.append(jax.device_put(selfplay.adopt(actor, states), device))
         return tuple(found)
 
@@ -151,7 +151,7 @@ class Lanes:
 
 
 @jax.jit
-def _roots(tree: Tree) -> Any:
+def roots(tree: Tree) -> Any:
     """The positions at the roots, [batch, ...]."""
     return tree.states(tree.root)
 
