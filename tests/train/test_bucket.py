@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tengen.train.bucket import Bucket
+from tengen.train.base import Bucket
 
 
 @given(

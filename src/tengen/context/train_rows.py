@@ -14,7 +14,7 @@ from tengen.context.settings import ContextSettings
 from tengen.data.format.rows import RowFormat, unpack_planes
 from tengen.data.store import buffer
 from tengen.errors import OptionError
-from tengen.train.bucket import Bucket
+from tengen.train.base import Bucket
 
 Rows = dict[str, np.ndarray]
 

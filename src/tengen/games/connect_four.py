@@ -1,13 +1,13 @@
 """Connect four on six rows and seven columns. See docs/games/connect_four.md."""
 
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt8
 
-from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, board_symmetry, identity
+from tengen.games.core import Game, Observation, RandomKey, Symmetry, board_symmetry, identity
 from tengen.games.text import check_counts, parse_grid, player_number, render_grid
 
 ROWS, COLUMNS = 6, 7
@@ -30,7 +30,6 @@ class ConnectFour(Game[ConnectFourState]):
     version = 1
     players = PLAYERS
     drawn_as = "holes"
-    Options: ClassVar[type] = NoOptions
     num_actions = COLUMNS
     max_moves = ROWS * COLUMNS
     planes_shape = (ROWS, COLUMNS, 3)

@@ -16,7 +16,7 @@ import numpy as np
 
 from tengen import importing
 from tengen.errors import OptionError
-from tengen.games.core import BoardKind, Game, NoOptions, Symmetry
+from tengen.games.core import BoardKind, Game, Symmetry
 from tengen.games.targets import Target
 
 _BATCH = 2
@@ -39,10 +39,7 @@ def check_class(cls: Any, name: str) -> type[Game]:
     if missing:
         lacks = f"{cls.__name__} lacks the method {', '.join(sorted(missing))}"
         raise OptionError(f"{name}: {importing.where(cls)}: {lacks}")
-    options = getattr(cls, "Options", None)
-    if options is None:
-        cls.Options = NoOptions
-    elif not (isinstance(options, type) and dataclasses.is_dataclass(options)):
+    if not (isinstance(cls.Options, type) and dataclasses.is_dataclass(cls.Options)):
         raise OptionError(f"{name}: {importing.where(cls)}: Options: expected a frozen dataclass of settings")
     return cls
 

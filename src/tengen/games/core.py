@@ -82,7 +82,7 @@ class Game(abc.ABC, Generic[State]):
 
     name: str
     version: int  # raised whenever the same actions would lead to another game or observation
-    Options: ClassVar[type]  # the frozen dataclass that declares the options
+    Options: ClassVar[type] = NoOptions  # the frozen dataclass that declares the options
     options: Any  # an instance of it
     num_actions: int
     most_legal_moves: int | None = None  # in a position, if far fewer than there are actions: search is faster then

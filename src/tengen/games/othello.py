@@ -1,7 +1,7 @@
 """Othello on 8x8, with forced passes. See docs/games/othello.md."""
 
 from functools import cached_property, reduce
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +9,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
 from tengen.games.bits import Bits, one_bit
-from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, square_symmetries
+from tengen.games.core import Game, Observation, RandomKey, Symmetry, square_symmetries
 from tengen.games.targets import OWNERSHIP, SCORE
 from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
 
@@ -51,7 +51,6 @@ class Othello(Game[OthelloState]):
     version = 1
     players = PLAYERS
     drawn_as = "squares"
-    Options: ClassVar[type] = NoOptions
     num_actions = POINTS + 1
     max_moves = 2 * (POINTS - 4)  # every pass is answered by a stone
     planes_shape = (SIDE, SIDE, 3)

@@ -13,7 +13,7 @@ from tengen.roles.trainer import Trainer as Trainer
 from .alpha_zero import AlphaZeroConfig as AlphaZeroConfig
 from .alpha_zero import AlphaZeroTrainer as AlphaZeroTrainer
 from .base import BaseTrainer as BaseTrainer
-from .bucket import Bucket as Bucket
+from .base import Bucket as Bucket
 from .checkpoints import Checkpoint as Checkpoint
 from .checkpoints import Checkpoints as Checkpoints
 from .learner import Learner as Learner

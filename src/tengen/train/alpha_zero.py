@@ -21,8 +21,7 @@ from tengen.nets.building import build_compiled
 from tengen.run import networks
 from tengen.selfplay.lanes import boards
 from tengen.train import schedules
-from tengen.train.base import BaseTrainer, Metrics
-from tengen.train.bucket import Bucket
+from tengen.train.base import BaseTrainer, Bucket, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.hosts import SharedLearner
 from tengen.train.learner import Learner, LearnerState, Sampler

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Float32, Int8, Shaped
+import optax
+from jaxtyping import Array, Float, Float32, Shaped
 
 from tengen.config.settings.train import LossSettings
 from tengen.data.format.rows import is_unknown
 from tengen.errors import OptionError
-from tengen.games.targets import Target
+from tengen.games.targets import OWNERSHIP, SCORE, Target
 from tengen.nets.outputs import OFF_BOARD, Outputs
 
 Batch = Mapping[str, Array]
@@ -58,24 +59,19 @@ def losses(
     if outputs.opponent_policy is not None:
         reply_weight = weight * batch["opponent_weight"]
         found["opponent_policy"], _ = _policy(outputs.opponent_policy, batch["opponent_policy"], reply_weight)
-    if outputs.ownership is not None:
-        owned, known = _known(batch["ownership"], final)
-        found["ownership"] = _ownership(outputs.ownership, owned, batch["planes"][..., 0], known)
-    if outputs.score is not None:
-        more, figures["score_error"] = _score(outputs.score, *_known(batch["score"], final))
-        found |= more
     if outputs.moves_left is not None:
         left, known = _known(batch["moves_left"], weight)
         missed = outputs.moves_left - left
-        found["moves_left"] = mean(huber(missed, MOVES_KNEE), known)
+        found["moves_left"] = mean(optax.huber_loss(missed, delta=MOVES_KNEE), known)
         figures["moves_left_error"] = mean(jnp.abs(missed), known)
-    for target in targets:
-        if outputs.extra is not None and target.name in outputs.extra:
-            more, seen = _extra(target, outputs.extra[target.name], batch, final)
+    given = outputs.by_name()
+    for target in {target.name: target for target in (OWNERSHIP, SCORE, *targets)}.values():
+        if target.name in given:
+            more, seen = _target(target, given[target.name], batch, final)
             found |= more
             figures |= seen
             chosen = settings.weight(target.name)
-            weights = {**weights, **dict.fromkeys(more, target.weight if chosen is None else chosen)}
+            weights = dict.fromkeys(more, target.weight if chosen is None else chosen) | weights
     total = jnp.sum(jnp.stack([weights[name] * loss for name, loss in found.items()]))
     return total, {"loss": total, **{f"{name}_loss": loss for name, loss in found.items()}, **figures}
 
@@ -94,12 +90,6 @@ def mean(values: Rows, weight: Rows) -> Scalar:
     # A row without weight may hold anything, and its loss may not be finite.
     weighed = jnp.sum(jnp.where(weight > 0, values, 0) * weight)
     return jnp.where(total > 0, weighed / jnp.where(total > 0, total, 1), 0)
-
-
-def huber(x: Float32[Array, "..."], knee: float) -> Float32[Array, "..."]:
-    """x^2 / 2 up to `knee`, a straight line beyond."""
-    size = jnp.abs(x)
-    return jnp.where(size <= knee, jnp.square(x) / 2, knee * (size - knee / 2))
 
 
 def value_target(
@@ -153,56 +143,43 @@ def _value(
     return mean(_cross_entropy(logits, target), weight), {"value_mse": mean(jnp.square(missed), weight)}
 
 
-def _ownership(
-    logits: Float32[Array, "batch height width"],
-    target: Int8[Array, "batch height width"],
-    on: Bool[Array, "batch height width"],
-    weight: Rows,
-) -> Scalar:
-    """tanh of the logit is between -1 and 1 as the target is: a point is the mover's with chance sigmoid(2 logit)."""
-    target = target.astype(jnp.float32)
-    mine, theirs = (1 + target) / 2, (1 - target) / 2
-    points = mine * jax.nn.softplus(-2 * logits) + theirs * jax.nn.softplus(2 * logits)
-    each = jnp.sum(jnp.where(on, points, 0), (1, 2)) / jnp.maximum(jnp.sum(on, (1, 2)), 1)
-    return mean(each, weight)
-
-
 def _score(
-    score: Float32[Array, "batch 2"], target: Rows, weight: Rows, name: str = "score"
-) -> tuple[dict[str, Array], Scalar]:
+    score: Float32[Array, "batch 2"], target: Rows, weight: Rows, name: str
+) -> tuple[dict[str, Array], dict[str, Array]]:
     missed = score[:, 0] - target
     # The spread learns how far off the mean is, but must not move it.
     error = jax.lax.stop_gradient(jnp.abs(missed))
-    spread = huber(score[:, 1] - _SPREAD_PER_ERROR * error, SPREAD_KNEE)
-    found = {f"{name}_mean": mean(huber(missed, MEAN_KNEE), weight), f"{name}_spread": mean(spread, weight)}
-    return found, mean(error, weight)
+    far = optax.huber_loss(missed, delta=MEAN_KNEE)
+    spread = optax.huber_loss(score[:, 1] - _SPREAD_PER_ERROR * error, delta=SPREAD_KNEE)
+    found = {f"{name}_mean": mean(far, weight), f"{name}_spread": mean(spread, weight)}
+    return found, {f"{name}_error": mean(error, weight)}
 
 
 # Of each entry [B, ...], apart from `cross_entropy`, which is one number for all entries of a row.
-_EXTRA: dict[str, Callable[[Array, Array], Array]] = {
+_LOSSES: dict[str, Callable[[Array, Array], Array]] = {
     "squared": lambda output, target: jnp.square(output - target) / 2,
-    "huber": lambda output, target: huber(output - target, 1.0),
+    "huber": lambda output, target: optax.huber_loss(output, target),
     "binary": lambda output, target: jax.nn.softplus(output) - target * output,
     "cross_entropy": lambda output, target: _cross_entropy(output, target),
+    # tanh of the output is between -1 and 1 as the target is: a point is the mover's with chance sigmoid(2 output).
     "ownership": lambda output, target: jax.nn.softplus(2 * output) - (1 + target) * output,
 }
 
 
-def _extra(
+def _target(
     target: Target, output: Float32[Array, "batch ..."], batch: Batch, weight: Rows
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """The losses of a target that a game declares, and other figures."""
     wanted, weight = _known(batch[target.name], weight)
     wanted = wanted.astype(jnp.float32)
     if target.loss == "score":
-        found, error = _score(output, wanted, weight, target.name)
-        return found, {f"{target.name}_error": error}
+        return _score(output, wanted, weight, target.name)
     on = jnp.ones(wanted.shape, bool)
     if target.per == "point":
         on = batch["planes"][..., 0]
     if target.loss == "cross_entropy":
         output, wanted = (x.reshape(len(x), -1) for x in (jnp.where(on, output, OFF_BOARD), wanted))
-    each = target.loss(output, wanted) if callable(target.loss) else _EXTRA[target.loss](output, wanted)
+    each = target.loss(output, wanted) if callable(target.loss) else _LOSSES[target.loss](output, wanted)
     if each.ndim == 1:
         return {target.name: mean(each, weight)}, {}
     if each.shape != on.shape:
