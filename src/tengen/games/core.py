@@ -20,6 +20,8 @@ from tengen.games.targets import Target
 
 State = TypeVar("State")
 RandomKey = Key[Array, ""]
+Moves = Int32[Array, " batch"]  # one for each of a batch of games
+Which = Bool[Array, " batch"]  # of the games
 BoardKind = Literal["points", "squares", "marks", "holes", "hexagons"]
 """Stones on crossings (Go), on squares (Othello), crosses and rings (tic-tac-toe), discs that fall (connect four)."""
 
@@ -169,9 +171,7 @@ class Game(abc.ABC, Generic[State]):
         over, returns = self.is_over(state), self.returns(state)
         return PositionInfo(self.legal_actions(state), self.observe(state), over, returns, score)
 
-    def step_and_look(
-        self, states: State, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
-    ) -> tuple[State, PositionInfo]:
+    def step_and_look(self, states: State, actions: Moves, stay: Which | None = None) -> tuple[State, PositionInfo]:
         """`step`, then `look`, for a BATCH of games; games marked in `stay` make no move.
 
         A game may implement this faster than `vmap` does; the results are the same.

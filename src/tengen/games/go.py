@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32, UInt, UInt32
 
 from tengen.games import go_chains as rules
 from tengen.games import go_gpu, go_katago, go_ladders
-from tengen.games.core import Game, Observation, PositionInfo, RandomKey, Symmetry, square_symmetries
+from tengen.games.core import Game, Moves, Observation, PositionInfo, RandomKey, Symmetry, Which, square_symmetries
 from tengen.games.go_chains import EMPTY
 from tengen.games.targets import OWNERSHIP, SCORE
 from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
@@ -247,16 +247,12 @@ class Go(Game[GoState]):
             scalars = go_katago.scalars(scalars)
         return Observation(planes.reshape(self.planes_shape), scalars)
 
-    def step_and_look(
-        self, states: GoState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
-    ) -> tuple[GoState, PositionInfo]:
+    def step_and_look(self, states: GoState, actions: Moves, stay: Which | None = None) -> tuple[GoState, PositionInfo]:
         stay = jnp.zeros(actions.shape, bool) if stay is None else stay
         fused, plain = self.fused_step_and_look, super().step_and_look
         return lax.platform_dependent(states, actions, stay, cuda=fused, default=plain)
 
-    def fused_step_and_look(
-        self, states: GoState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"]
-    ) -> tuple[GoState, PositionInfo]:
+    def fused_step_and_look(self, states: GoState, actions: Moves, stay: Which) -> tuple[GoState, PositionInfo]:
         """`step_and_look` as one GPU program."""
         fixed = go_gpu.GoRules(
             size=self.size,

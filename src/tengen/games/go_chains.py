@@ -204,9 +204,7 @@ def results(score: Float32[Array, "*batch"]) -> Float32[Array, "*batch 2"]:
     return jnp.stack([jnp.sign(score), -jnp.sign(score)], -1)
 
 
-def repeats(
-    situation: UInt32[Array, "points 2"], past: UInt32[Array, "length 2"], count: Array | int
-) -> Bool[Array, " points"]:
+def repeats(situation: UInt32[Array, "points 2"], past: UInt32[Array, "length 2"], count: Array | int) -> PointMask:
     """Whether each `situation` is among the first `count` of the list `past`."""
     chunk = min(32, past.shape[0])  # so that a short game does not pay for the longest possible one
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float32, Int32, UInt, UInt32
 from tengen.games import go_chains as rules
 from tengen.games import go_gpu, go_ladders
 from tengen.games.batching import joined
-from tengen.games.go_chains import EMPTY
+from tengen.games.go_chains import EMPTY, Chains, PointMask
 
 PLANES = (
     "on board", "own stone", "opponent's stone", "chain with 1 liberty", "chain with 2 liberties",
@@ -119,9 +119,7 @@ def _areas(chains: UInt[Array, " points"], size: int, suicide: bool) -> Bool[Arr
     return jnp.stack([(safe[0] | held[0]) & ~white, white])
 
 
-def _territory(
-    chains: UInt[Array, " points"], empty: Bool[Array, " points"], size: int, suicide: bool
-) -> tuple[Bool[Array, " points"], Bool[Array, " points"]]:
+def _territory(chains: Chains, empty: PointMask, size: int, suicide: bool) -> tuple[PointMask, PointMask]:
     """Pass-alive chains of one colour with what they surround, and empty regions that only this colour touches.
 
     This is Benson's algorithm; `chains` has only the stones of the colour.

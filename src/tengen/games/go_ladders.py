@@ -22,8 +22,9 @@ from jaxtyping import Array, Bool, Int16, Int32, UInt, UInt8
 from tengen.games import go_chains as rules
 from tengen.games import go_gpu
 from tengen.games.batching import joined
-from tengen.games.go_chains import EMPTY, any_around
+from tengen.games.go_chains import EMPTY, Number, any_around
 
+Boards = UInt[Array, "batch points"]  # chains
 NOWHERE = -1
 _READERS = 8  # few, because CPUs compute them one after the other, and the last ladders are waited for
 _SHIFT = 512  # more than the points of a board
@@ -104,15 +105,13 @@ def _reading(size: int, limits: LadderLimits) -> Callable[..., Ladders]:
     return joined(choose if limits != full_limits(size) else plain)
 
 
-def read_on_gpu(
-    chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits
-) -> Ladders:
+def read_on_gpu(chains: Boards, ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
     """The ladders of a batch of boards by one GPU program."""
     return Ladders(*go_gpu.ladders(chains, ko.astype(jnp.int16), turn.astype(jnp.int32), size, *limits))
 
 
 @partial(jax.jit, static_argnames=("size", "limits"))
-def _read_all(chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
+def _read_all(chains: Boards, ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
     points = chains.shape[1]
     wanted, liberties = jax.vmap(lambda board, banned: _tasks(board, banned, size))(chains, ko)  # [B, 4, P], [B, P]
     count = wanted.sum(dtype=jnp.int32)
@@ -231,6 +230,7 @@ def _round(now: _Readers, boards: _Board, queue: Array, count: Array, size: int,
     goes_on = busy & ~decided & ~gives_up
     put = (older == depth[:, None]) & goes_on[:, None]
     content = jnp.stack([node.board.chains, (node.priority * 4 + node.board.liberties).astype(frame.dtype)], 1)
+    fallen = jnp.where(over & captured & ~gives_up, task, now.captured.shape[0])
     return _Readers(
         frames=now.frames.at[each, jnp.where(goes_on, depth, frames)].set(content, mode="drop"),
         ko=jnp.where(put, jnp.where(begins, NOWHERE, node.ko)[:, None], now.ko).astype(jnp.int16),
@@ -240,9 +240,7 @@ def _round(now: _Readers, boards: _Board, queue: Array, count: Array, size: int,
         moves=moves,
         task=jnp.where(over, NOWHERE, task),
         taken=now.taken + begins.sum(dtype=jnp.int32),
-        captured=now.captured.at[jnp.where(over & captured & ~gives_up, task, now.captured.shape[0])].set(
-            True, mode="drop"
-        ),
+        captured=now.captured.at[fallen].set(True, mode="drop"),
     )
 
 
@@ -253,7 +251,7 @@ def _ranks(priority: UInt[Array, "*batch points"]) -> Int32[Array, "*batch point
 
 
 def _after(
-    before: _Board, move: Int32[Array, ""], banned: Array, stone: Array, defender: Array, attacks: Array, *, size: int
+    before: _Board, move: Number, banned: Array, stone: Array, defender: Array, attacks: Array, size: int
 ) -> _Node:
     """The position after a move of the attacker or the defender, and whether it is decided."""
     chains, ko, legal = _play(before, move, jnp.where(attacks, 1 - defender, defender), size)
@@ -276,9 +274,8 @@ def _after(
     attacker = jnp.where(liberties & (room[jnp.where(here == low, high, low)] - close < 3), 1 + room - close, 0)
     defence = jnp.where(rescues, 2, liberties)
 
-    escaped = jnp.where(
-        attacks, (count >= 2) | (liberties & (room >= 3)).any(), (count >= 3) | ((count == 2) & ~attacker.any())
-    )
+    breathes = (count >= 2) | (liberties & (room >= 3)).any()
+    escaped = jnp.where(attacks, breathes, (count >= 3) | ((count == 2) & ~attacker.any()))
     return _Node(
         board=_Board(chains, jnp.minimum(of_chain, 3).astype(jnp.uint8)),
         ko=ko.astype(jnp.int16),

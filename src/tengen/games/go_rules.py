@@ -87,10 +87,8 @@ def parse(text: str) -> Rules:
     if text.startswith("{"):
         return _from_json(text)
     if compact := _COMPACT.fullmatch(text):
-        given = {key: value for key, value in compact.groupdict().items() if value is not None}
-        return _filled(
-            {key: value == "1" if isinstance(_VALUES[key][0], bool) else value for key, value in given.items()}
-        )
+        given = ((key, value) for key, value in compact.groupdict().items() if value is not None)
+        return _filled({key: value == "1" if False in _VALUES[key] else value for key, value in given})
     for name, rules in NAMED.items():
         if _plain(name) == _plain(text):
             return dict(rules)

@@ -185,6 +185,7 @@ class Residual(nnx.Module):
         self.branch.fold()
 
 
+Branch = BlockChain | PoolChain
 AnyBlock = Residual | AttentionBlock
 
 
@@ -213,9 +214,7 @@ def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> 
     return Residual(branch, SqueezeExcite(tower.channels, tower.channels // tower.excite_ratio, activation, rngs))
 
 
-def _branch(
-    tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs
-) -> BlockChain | PoolChain:
+def _branch(tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs) -> Branch:
     """The branch of a residual block whose stream has `channels` channels."""
     mid, groups = tower.mid_channels, tower.groups
     if pools:

@@ -98,9 +98,8 @@ def _unfit_tower(small: Tower, large: Tower) -> str:
         return f"its blocks are {small.kind}, not {large.kind}"
     if small.inner_blocks != large.inner_blocks:
         return f"its nested blocks have {small.inner_blocks} blocks inside, not {large.inner_blocks}"
-    if (small.groups > 1) != (large.groups > 1) or (
-        small.groups > 1 and small.mid_channels // small.groups != large.mid_channels // large.groups
-    ):
+    one, other = (each.groups > 1 and each.mid_channels // each.groups for each in (small, large))
+    if one != other:
         return "the groups of its convolutions have another width"
     if small.excite_ratio is not None and large.excite_ratio is None:
         return "it has squeeze-and-excitation"

@@ -98,9 +98,8 @@ class Lc0Encoder(nnx.Module):
         return self.norm2(x + self.share * self.ffn(x))
 
     def _attention(self, x: Tokens, spread: Dense | None) -> Tokens:
-        query, key, value = (
-            layer(x).reshape(len(x), SQUARES, self.heads, -1) for layer in (self.query, self.key, self.value)
-        )
+        layers = (self.query, self.key, self.value)
+        query, key, value = (layer(x).reshape(len(x), SQUARES, self.heads, -1) for layer in layers)
         logits = jnp.einsum("bqhd,bkhd->bhqk", query, key).astype(jnp.float32) / math.sqrt(query.shape[-1])
         if self.smolgen is not None and spread is not None:
             logits += spread(self.smolgen(x)).reshape(logits.shape).astype(jnp.float32)
@@ -120,10 +119,8 @@ class Embedding(nnx.Module):
         gates = body.gates
         self.factor = nnx.data(nnx.Param(jnp.ones((SQUARES, channels))) if gates else None)
         self.addend = nnx.data(nnx.Param(jnp.zeros((SQUARES, channels))) if gates else None)
-        gain = (8 * body.layers) ** -0.25
-        self.ffn = nnx.data(
-            FeedForward(channels, body.embedding_ffn_width, body.ffn_activation, gain, rngs) if dense else None
-        )
+        width, gain = body.embedding_ffn_width, (8 * body.layers) ** -0.25
+        self.ffn = nnx.data(FeedForward(channels, width, body.ffn_activation, gain, rngs) if dense else None)
         self.ffn_norm = nnx.data(LayerNorm(channels, body.epsilon) if dense else None)
         self.activation: Lc0Activation = activation
         self.share = body.share

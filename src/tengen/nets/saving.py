@@ -39,6 +39,8 @@ _RANDOM = "#key"
 _KINDS = {"float32": "F32", "uint32": "U32", "int32": "I32", "bool": "BOOL"}  # as safetensors names them
 
 _SMALLER = {"F32": "BF16"}
+NetworkInfo = Mapping[str, Any]
+"""JSON data: step, samples, run and the like."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,10 @@ def first_not_finite(arrays: Mapping[str, Any]) -> str:
     return ""
 
 
-def save(
-    net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None, *, small: bool = False
-) -> Path:
+def save(net: Network, path: Path | str, game: Game, info: NetworkInfo | None = None, *, small: bool = False) -> Path:
     """Writes the network and returns the file: `path` itself if it ends in .safetensors, else one in that folder.
 
-    `info` is JSON data. A `small` file has bfloat16 in place of float32, except for vectors. Raises OptionError for a
+    A `small` file has bfloat16 in place of float32, except for vectors. Raises OptionError for a
     network that cannot be saved, TengenError if it cannot be written or has a parameter that is not finite: it could
     not be read back.
     """

@@ -43,17 +43,13 @@ class Tower:
 
     blocks: int = setting(REQUIRED, "residual blocks", low=1, high=200)
     channels: int = setting(REQUIRED, "channels between the blocks", low=1, high=4096)
-    kind: Literal["residual", "nested"] = setting(
-        REQUIRED, "two convolutions each, or a bottleneck around whole blocks"
-    )
+    kind: Literal["residual", "nested"] = setting(REQUIRED, "two convolutions each, or bottlenecks around whole blocks")
     mid_channels: int = setting(REQUIRED, "channels inside a block", low=1, high=4096)
     inner_blocks: int = setting(REQUIRED, "residual blocks inside a nested one; 0 if not nested", low=0, high=20)
     groups: int = setting(REQUIRED, "groups of the 3x3 convolution (ResNeXt); 1 for plain blocks", low=1, high=4096)
     pool_blocks: tuple[int, ...] = setting(REQUIRED, "blocks with global pooling, counted from 1", low=1)
     pool_channels: int = setting(REQUIRED, "channels that they pool", low=1, high=4096)
-    excite_ratio: int | None = setting(
-        REQUIRED, "squeeze-and-excitation: channels per hidden unit (null: without)", low=1
-    )
+    excite_ratio: int | None = setting(REQUIRED, "squeeze-and-excitation: channels per hidden unit (null: none)", low=1)
     policy_channels: int = setting(REQUIRED, "channels of the policy head, regular and pooled each", low=1, high=4096)
     value_channels: int = setting(REQUIRED, "channels of the value head", low=1, high=4096)
     value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
@@ -112,9 +108,7 @@ class Lc0Tower:
 
     blocks: int = setting(REQUIRED, "residual blocks of two convolutions", low=1, high=200)
     channels: int = setting(REQUIRED, "channels of all convolutions", low=1, high=4096)
-    excite_units: int | None = setting(
-        REQUIRED, "hidden units of squeeze-and-excitation (null: without)", low=1, high=4096
-    )
+    excite_units: int | None = setting(REQUIRED, "units of squeeze-and-excitation (null: without)", low=1, high=4096)
     policy: Literal["dense", "convolution", "attention"] = setting(REQUIRED, "kind of the policy head")
     policy_channels: int = setting(REQUIRED, "channels of the policy head", low=1, high=4096)
     key_width: int = setting(REQUIRED, "width of queries and keys; 0 without attention", low=0, high=4096)

@@ -18,6 +18,7 @@ from tengen.games.core import Game, freeze
 from tengen.games.hironaka import live
 from tengen.games.players import Rule, draw
 
+Rate = Array | float
 Reward = Callable[[str, Any, Any, Array], Array]
 """(role, state, next state, done) of ONE game and a move of either role -> Float32[]: its reward for the role."""
 
@@ -84,9 +85,7 @@ class FusedGame:
         return jax.vmap(partial(_observed, self.game))(states)
 
     @partial(jax.jit, static_argnames=("self", "role", "games", "n_step"))
-    def start(
-        self, role: str, games: int, n_step: int, params: Any, key: Array, er: Array | float, others_er: Array | float
-    ) -> RoleLane:
+    def start(self, role: str, games: int, n_step: int, params: Any, key: Array, er: Rate, others_er: Rate) -> RoleLane:
         """New games for a role, its first moves for samples of `n_step` included."""
         first, begin, play = jax.random.split(key, 3)
         states = jax.vmap(self.game.init)(jax.random.split(first, games))
@@ -97,15 +96,7 @@ class FusedGame:
 
     @partial(jax.jit, static_argnames=("self", "role", "steps"))
     def roll_out(
-        self,
-        role: str,
-        steps: int,
-        lane: RoleLane,
-        params: Any,
-        key: Array,
-        er: Array | float,
-        others_er: Array | float,
-        gamma: Array | float,
+        self, role: str, steps: int, lane: RoleLane, params: Any, key: Array, er: Rate, others_er: Rate, gamma: Rate
     ) -> tuple[RoleLane, Transition, Array]:
         """Make `steps` own moves in each of the B games: the lane after them, steps * B samples, and games that ended.
 
@@ -145,7 +136,7 @@ class FusedGame:
         _, states, length = lax.while_loop(goes_on, move, (key, states, length))
         return Outcome(jax.vmap(self.game.returns)(states), length)
 
-    def _choose(self, role: str, params: Any, key: Array, states: Any, which: Array, er: Array | float) -> Array:
+    def _choose(self, role: str, params: Any, key: Array, states: Any, which: Array, er: Rate) -> Array:
         """Int32[B]: what the role plays, or with probability `er` a random legal action."""
         asked, trying, drawn = jax.random.split(key, 3)
         rule = (self.first, self.second)[self.game.roles.index(role)]
@@ -155,7 +146,7 @@ class FusedGame:
         return jnp.where(jax.random.uniform(trying, actions.shape) < er, random, actions)
 
     def _step(
-        self, role: str, params: Any, er: Array | float, others_er: Array | float, states: Any, key: Array
+        self, role: str, params: Any, er: Rate, others_er: Rate, states: Any, key: Array
     ) -> tuple[Any, Transition]:
         """Make one own move in every game."""
         own, answer, again = jax.random.split(key, 3)
@@ -170,7 +161,7 @@ class FusedGame:
         return self._turn(role, params, again, ended, others_er), samples
 
     def _answers(
-        self, role: str, params: Any, key: Array, states: Any, others_er: Array | float, rewards: Array
+        self, role: str, params: Any, key: Array, states: Any, others_er: Rate, rewards: Array
     ) -> tuple[Any, Array]:
         """Let the other role move until it is this one's turn or the game is over, and add up the rewards."""
 
@@ -193,7 +184,7 @@ class FusedGame:
         carry = lax.while_loop(lambda carry: waiting(carry[1]).any(), move, (key, states, rewards))
         return carry[1], carry[2]
 
-    def _turn(self, role: str, params: Any, key: Array, states: Any, others_er: Array | float) -> Any:
+    def _turn(self, role: str, params: Any, key: Array, states: Any, others_er: Rate) -> Any:
         """Replace finished games by new ones, and play these until it is the role's turn."""
 
         def ready(states: Any) -> Array:
@@ -234,7 +225,7 @@ def _observed(game: Game, state: Any) -> dict[str, Array]:
     return {**look.observation._asdict(), "legal": look.legal}
 
 
-def _spanned(moves: Transition, steps: int, n_step: int, gamma: Array | float) -> Transition:
+def _spanned(moves: Transition, steps: int, n_step: int, gamma: Rate) -> Transition:
     """[steps, B, ...] samples that span `n_step` own moves, from [steps + n_step - 1, B, ...] of single moves."""
     rewards, running = jnp.zeros_like(moves.rewards[:steps]), jnp.ones_like(moves.rewards[:steps])
     last = jnp.arange(steps)[:, None] + jnp.zeros_like(moves.actions[:steps])  # where each sample ends

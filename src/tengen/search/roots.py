@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float16, Float32, Int, Int32
+from jaxtyping import Array, Bool, Float16, Int, Int32
 
 from tengen.games.batching import choose
 from tengen.games.core import PositionInfo, RandomKey
 from tengen.search import points
+from tengen.search.selection import PerMove, PerNode
 from tengen.search.tree import NONE, Tree, parts, stored
 from tengen.search.walk import row_at
 
@@ -32,7 +33,7 @@ def begin(tree: Tree, key: RandomKey, budget: Int32[Array, " batch"], which: Boo
     )
 
 
-def _noise(tree: Tree, key: RandomKey) -> Float32[Array, "batch actions"]:
+def _noise(tree: Tree, key: RandomKey) -> PerMove:
     """Gumbel noise, or Dirichlet noise over the legal moves of each root."""
     settings, shape = tree.settings, tree.noise.shape
     if settings.algorithm == "gumbel":
@@ -43,9 +44,7 @@ def _noise(tree: Tree, key: RandomKey) -> Float32[Array, "batch actions"]:
     return dirichlet(key, settings.noise_total / jnp.maximum(legal.sum(1, keepdims=True), 1), legal)
 
 
-def dirichlet(
-    key: RandomKey, concentration: Float32[Array, "batch 1"], wanted: Bool[Array, "batch actions"]
-) -> Float32[Array, "batch actions"]:
+def dirichlet(key: RandomKey, concentration: PerNode, wanted: Bool[Array, "batch actions"]) -> PerMove:
     """A Dirichlet draw for each row over the entries `wanted`, 0 elsewhere.
 
     Marsaglia and Tsang's method with a fixed number of tries: `jax.random.gamma` loops until the last of all entries

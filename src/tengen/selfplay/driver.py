@@ -20,7 +20,7 @@ from tengen.games.core import Game
 from tengen.nets.evaluators import Evaluator
 from tengen.search.tree import Tree
 from tengen.selfplay.finished import Finished
-from tengen.selfplay.lanes import Lane, LaneBoard, Lanes, boards, lane_devices, roots
+from tengen.selfplay.lanes import Budgets, Lane, LaneBoard, Lanes, boards, lane_devices, roots
 from tengen.selfplay.opponents import opponents
 from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
@@ -130,10 +130,7 @@ class PlayRounds:
         return self._pace.calls > 0
 
     def play(
-        self,
-        weights: Any,
-        meanwhile: Callable[[], object] = lambda: None,
-        budgets: tuple[int, int] | None = None,
+        self, weights: Any, meanwhile: Callable[[], object] = lambda: None, budgets: Budgets = None
     ) -> list[PlayedRound]:
         """Make one call, and return one entry per lane; `meanwhile` runs on the host while the device plays.
 
@@ -152,9 +149,8 @@ class PlayRounds:
         self._actors, finished = playing()
         if failed := sum(int(actor.failed) for actor in self._actors):
             self.forget()
-            raise NoFiniteNumbers(
-                f"the network gives numbers that are not finite: {failed:,} searches found no move or value"
-            )
+            found = f"{failed:,} searches found no move or value"
+            raise NoFiniteNumbers(f"the network gives numbers that are not finite: {found}")
         lanes = zip(self._lanes.lanes, self._actors, finished, strict=True)
         played = [PlayedRound(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
         seconds = time.monotonic() - began

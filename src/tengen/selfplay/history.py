@@ -126,7 +126,7 @@ def make_rows(
     history: History,
     last: Any,
     number: Array,
-    cheap_weight: float,
+    cheap_weight: float = 0.0,
     surprise_share: float = 0.0,
     value_horizon: float = 0.0,
 ) -> tuple[Rows, Array, Array]:
@@ -171,10 +171,8 @@ def make_rows(
     rows |= {target.name: target.seen_by(targets[target.name], history.player) for target in wanted}
     kept = full if cheap_weight == 0 else inside
     others = inside & ~kept if history.facts else jnp.zeros_like(kept)
-    count = games * moves
-    flat = {
-        name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in row_format.fields.items()
-    }
+    fields = row_format.fields.items()
+    flat = {name: rows[name].reshape(-1, *field.shape).astype(field.dtype) for name, field in fields}
     return flat, kept.reshape(-1), others.reshape(-1)
 
 

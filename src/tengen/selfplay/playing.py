@@ -267,9 +267,8 @@ class Selfplay:
         history, last = jax.tree.map(lambda leaf: leaf[chosen], (actor.history, states))
         number = jnp.stack([jnp.broadcast_to(session, chosen.shape), actor.number[chosen]], -1).astype(jnp.uint32)
         extra = jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen])
-        settings = self.settings
-        targets = settings.cheap_weight, settings.surprise_share, settings.value_horizon
-        return finish(self.game, self.form, history, last, number, extra, real, *targets)
+        weighing = {name: getattr(self.settings, name) for name in ("cheap_weight", "surprise_share", "value_horizon")}
+        return finish(self.game, self.form, history, last, number, extra, real, **weighing)
 
     def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
         """Begin the next searches of the games `which`, full ones or cheap ones."""

@@ -91,9 +91,8 @@ def check_elsewhere(check: Callable[..., None], name: str, *more: Any) -> None:
     found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if found.returncode:
         *_, told = re.split(rf"(?m)^[\w.]+: (?={re.escape(name)})", found.stderr)
-        raise OptionError(
-            told.strip() if told.startswith(name) else f"{name}: cannot be checked: {told[-300:].strip()}"
-        )
+        known = told.startswith(name)
+        raise OptionError(told.strip() if known else f"{name}: cannot be checked: {told[-300:].strip()}")
 
 
 def _guarded(found: Iterator[str], what: str) -> list[str]:

@@ -232,9 +232,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             self.failed += steps
             found = {name: found[name] for name in _KEPT_WHEN_SKIPPED}
         if self.failed >= _MOST_FAILED:
-            raise Diverged.at(
-                self._step, f"the loss or its gradient was NaN or infinite in each of the last {self.failed} steps"
-            )
+            what = f"the loss or its gradient was NaN or infinite in each of the last {self.failed} steps"
+            raise Diverged.at(self._step, what)
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
     def _scale_rate(self) -> None:

@@ -22,6 +22,10 @@ from tengen.nets.outputs import OFF_BOARD, Outputs
 Batch = Mapping[str, Array]
 Rows = Float32[Array, " batch"]
 Scalar = Float32[Array, ""]
+Figures = dict[str, Array]
+PerAction = Float[Array, "batch actions"]
+Outcomes = Float32[Array, "batch 3"]  # win, draw, loss
+Shares = float | Float32[Array, "batch 1"]
 
 # Where errors stop being squared, in points and moves: one odd game should not outweigh the batch. KataGo has the first
 # two.
@@ -33,13 +37,8 @@ _SPREAD_PER_ERROR = math.sqrt(math.pi / 2)
 
 
 def losses(
-    outputs: Outputs,
-    batch: Batch,
-    settings: LossSettings,
-    targets: Iterable[Target] = (),
-    *,
-    halves_draws: bool = False,
-) -> tuple[Scalar, dict[str, Array]]:
+    outputs: Outputs, batch: Batch, settings: LossSettings, targets: Iterable[Target] = (), halves_draws: bool = False
+) -> tuple[Scalar, Figures]:
     """The loss to minimise, and what to show: each head's loss before its weight, and other figures.
 
     `batch` holds rows (see `data.format.rows`) with planes unpacked. A head that the network has needs its target
@@ -48,7 +47,7 @@ def losses(
     """
     weights = vars(settings)
     weight = batch["weight"].astype(jnp.float32)
-    found: dict[str, Array] = {}
+    found: Figures = {}
     found["policy"], figures = _policy(outputs.policy, batch["policy"], weight * batch["policy_weight"])
     outcome = batch["outcome"].astype(jnp.float32)
     if halves_draws:
@@ -79,9 +78,8 @@ def losses(
 def _known(target: Shaped[Array, "batch ..."], weight: Rows) -> tuple[Array, Rows]:
     """The target with zeros where it is unknown, and the weights of the rows, 0 where it is unknown."""
     unknown = is_unknown(target)
-    return jnp.where(unknown, jnp.zeros_like(target), target), jnp.where(
-        unknown.reshape(len(target), -1).any(-1), 0, weight
-    )
+    weight = jnp.where(unknown.reshape(len(target), -1).any(-1), 0, weight)
+    return jnp.where(unknown, jnp.zeros_like(target), target), weight
 
 
 def mean(values: Rows, weight: Rows) -> Scalar:
@@ -92,12 +90,7 @@ def mean(values: Rows, weight: Rows) -> Scalar:
     return jnp.where(total > 0, weighed / jnp.where(total > 0, total, 1), 0)
 
 
-def value_target(
-    outcome: Float32[Array, "batch 3"],
-    search_value: Rows,
-    logits: Float32[Array, "batch 3"],
-    share: float | Float32[Array, "batch 1"],
-) -> Float32[Array, "batch 3"]:
+def value_target(outcome: Outcomes, search_value: Rows, logits: Outcomes, share: Shares) -> Outcomes:
     """Win, draw, loss: a mix of the outcome and, with weight `share`, the value of the search.
 
     The search's value says how much more likely a win is than a loss, and nothing about draws: their probability stays
@@ -116,9 +109,7 @@ def _cross_entropy(logits: Float32[Array, "batch classes"], target: Float32[Arra
     return -jnp.sum(jnp.where(target > 0, target * jax.nn.log_softmax(logits), 0), -1)
 
 
-def _policy(
-    logits: Float32[Array, "batch actions"], target: Float[Array, "batch actions"], weight: Rows
-) -> tuple[Scalar, dict[str, Array]]:
+def _policy(logits: PerAction, target: PerAction, weight: Rows) -> tuple[Scalar, Figures]:
     target = target.astype(jnp.float32)
     loss = mean(_cross_entropy(logits, target), weight)
     share = jax.nn.softmax(logits)
@@ -129,10 +120,8 @@ def _policy(
     return loss, {name: mean(figure, weight) for name, figure in figures.items()}
 
 
-def _value(
-    logits: Float32[Array, "batch 3"], outcome: Float32[Array, "batch 3"], batch: Batch, weight: Rows, share: float
-) -> tuple[Scalar, dict[str, Array]]:
-    shares: float | Float32[Array, "batch 1"] = share
+def _value(logits: Outcomes, outcome: Outcomes, batch: Batch, weight: Rows, share: float) -> tuple[Scalar, Figures]:
+    shares: Shares = share
     if "value_weight" in batch:  # the loss is linear in the target, so each row has a share and a weight
         total = (1 - share) * batch["value_weight"] + share * batch["search_weight"]
         shares = share and (share * batch["search_weight"] / jnp.where(total > 0, total, 1))[:, None]
@@ -143,9 +132,7 @@ def _value(
     return mean(_cross_entropy(logits, target), weight), {"value_mse": mean(jnp.square(missed), weight)}
 
 
-def _score(
-    score: Float32[Array, "batch 2"], target: Rows, weight: Rows, name: str
-) -> tuple[dict[str, Array], dict[str, Array]]:
+def _score(score: Float32[Array, "batch 2"], target: Rows, weight: Rows, name: str) -> tuple[Figures, Figures]:
     missed = score[:, 0] - target
     # The spread learns how far off the mean is, but must not move it.
     error = jax.lax.stop_gradient(jnp.abs(missed))
@@ -166,9 +153,7 @@ _LOSSES: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def _target(
-    target: Target, output: Float32[Array, "batch ..."], batch: Batch, weight: Rows
-) -> tuple[dict[str, Array], dict[str, Array]]:
+def _target(target: Target, output: Array, batch: Batch, weight: Rows) -> tuple[Figures, Figures]:
     """The losses of a target that a game declares, and other figures."""
     wanted, weight = _known(batch[target.name], weight)
     wanted = wanted.astype(jnp.float32)

@@ -130,10 +130,8 @@ def saved(schedule: Any, what: str) -> dict[str, Any] | None:
     try:
         return {"state": json.loads(json.dumps(state, default=_number_or_list, allow_nan=False))}
     except (TypeError, ValueError) as error:
-        defined = importing.where(schedule)
-        raise OptionError(
-            f"{what}: state_dict: expected finite numbers, texts, lists and dictionaries: {error} ({defined})"
-        ) from None
+        wanted = f"expected finite numbers, texts, lists and dictionaries: {error} ({importing.where(schedule)})"
+        raise OptionError(f"{what}: state_dict: {wanted}") from None
 
 
 def has_state(schedule: Any) -> bool:
