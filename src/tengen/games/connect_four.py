@@ -16,8 +16,6 @@ PLAYERS = ("x", "o")
 
 
 class ConnectFourState(NamedTuple):
-    """A position."""
-
     stones: UInt8[Array, "*batch 2 7"]  # for each player and column, bit r is the r-th row from the bottom
     turn: Int8[Array, "*batch"]  # who moves
     winner: Int8[Array, "*batch"]  # who has four in a line, or -1
@@ -98,7 +96,6 @@ class ConnectFour(Game[ConnectFourState]):
 
 
 def has_four(columns: UInt8[Array, "7"]) -> Bool[Array, ""]:
-    """Whether there are four in a line."""
     x = columns.astype(jnp.uint32)
     upright = x & x >> 1 & x >> 2 & x >> 3
     a, b, c, d = (x[k : COLUMNS - 3 + k] for k in range(4))

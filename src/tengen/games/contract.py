@@ -250,6 +250,5 @@ def _whole(value: Any, least: int) -> bool:
 
 
 def _names(value: Any) -> bool:
-    """Whether it is a tuple of different names."""
     texts = isinstance(value, tuple) and all(isinstance(name, str) and name for name in value)
     return texts and len(set(value)) == len(value)

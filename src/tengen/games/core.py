@@ -259,7 +259,6 @@ def freeze(over: Bool[Array, ""], state: State, moved: State) -> State:
 
 
 def identity(num_actions: int) -> Symmetry:
-    """The symmetry that changes nothing."""
     same = np.arange(num_actions, dtype=np.int32)
     return Symmetry("identity", lambda x: x, lambda x: x, np.stack([same, same]))
 
@@ -276,7 +275,6 @@ def board_symmetry(name: str, board: Callable[[Array], Array], shape: tuple[int,
 
 
 def square_symmetries(size: int, num_actions: int) -> tuple[Symmetry, ...]:
-    """The eight symmetries of a square board."""
     turns: tuple[tuple[str, Callable[[Array], Array]], ...] = (
         ("identity", lambda x: x),
         ("rotate 90", lambda x: x.swapaxes(0, 1)[::-1]),

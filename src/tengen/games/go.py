@@ -30,8 +30,6 @@ NEVER = np.uint32(0xFFFFFFFF)  # an unused slot of a list of positions
 
 @dataclass(frozen=True)
 class GoOptions:
-    """Options of `go`."""
-
     size: int = setting(9, "points along one side of the board", low=2, high=19)
     komi: float = setting(7.0, "points that White gets", low=-400, high=400, multiple_of=0.5)
     ko: Literal["simple", "positional", "situational"] = setting("positional", "which repetitions are forbidden")
@@ -193,7 +191,6 @@ class Go(Game[GoState]):
         return self._moved(state, action, move.chains, move.ko, total)
 
     def _moved(self, state: GoState, action: Array, chains: Array, ko: Array, total: Array) -> GoState:
-        """The state after `action`, given its effect on the board."""
         moved = state._replace(
             chains=chains,
             turn=(1 - state.turn).astype(jnp.int8),

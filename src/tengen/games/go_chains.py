@@ -30,7 +30,6 @@ class Around(NamedTuple):
 
 
 def chain_dtype(size: int) -> type:
-    """The smallest type that holds every chain number."""
     return jnp.uint8 if 2 * size * size <= 255 else jnp.uint16
 
 

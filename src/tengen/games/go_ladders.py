@@ -38,8 +38,6 @@ class LadderLimits(NamedTuple):
 
 
 class Ladders(NamedTuple):
-    """The ladders of a board."""
-
     captured: Bool[Array, "*batch points"]  # stones of chains that a ladder captures
     attacks: Bool[Array, "*batch points"]  # moves of the player to move that start a ladder
 

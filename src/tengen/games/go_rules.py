@@ -77,7 +77,6 @@ _COMPACT = re.compile(
 
 
 def of_game(options: Any) -> Rules:
-    """The rules of a game with these options (`GoOptions`)."""
     return _rules(options.ko.upper(), "0", friendly=False, suicide=options.suicide)
 
 
@@ -137,7 +136,6 @@ def _from_json(text: str) -> Rules:
 
 
 def _filled(given: Rules) -> Rules:
-    """Fills in KataGo's defaults."""
     tax = {"tax": "SEKI"} if given.get("scoring") == "TERRITORY" else {}
     return _TROMP_TAYLOR | tax | given
 

@@ -20,8 +20,6 @@ AROUND = ((0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, -1))
 
 @dataclass(frozen=True)
 class HexOptions:
-    """Options of `hex`."""
-
     size: int = setting(11, "points along one side of the board", low=3, high=13)
     swap: bool = setting(False, "may the second player take over the first stone, mirrored")
 

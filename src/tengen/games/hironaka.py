@@ -28,8 +28,6 @@ Points = Float32[Array, "points axes"]
 
 @dataclass(frozen=True)
 class HironakaOptions:
-    """Options of `hironaka`."""
-
     dimension: int = setting(3, "coordinates of a point", low=2, high=10)
     max_points: int = setting(5, "points at the start, before dominated ones are removed", low=2, high=256)
     max_value: int = setting(20, "largest coordinate at the start", low=1, high=1_000_000)
@@ -39,8 +37,6 @@ class HironakaOptions:
 
 
 class HironakaState(NamedTuple):
-    """A position."""
-
     points: Float32[Array, "*batch points axes"]  # whole numbers, never rescaled; removed points are -1, in their slots
     chosen: Bool[Array, "*batch axes"]  # the host's subset while the agent decides, otherwise empty
     moves: Int16[Array, "*batch"]  # choices made

@@ -37,8 +37,6 @@ def _moved(squares: Bits, rows: int, columns: int) -> Bits:
 
 
 class OthelloState(NamedTuple):
-    """A position."""
-
     stones: UInt32[Array, "*batch 2 2"]  # for each player the top and the bottom half of the board
     turn: Int8[Array, "*batch"]  # who moves
     over: Bool[Array, "*batch"]  # neither player can move

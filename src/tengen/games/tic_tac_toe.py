@@ -95,5 +95,4 @@ class TicTacToe(Game[TicTacToeState]):
 
 
 def _points(bits: UInt16[Any, ""]) -> Bool[Array, "9"]:
-    """The nine lowest bits."""
     return (bits.astype(jnp.uint32) >> jnp.arange(POINTS, dtype=jnp.uint32)) & 1 == 1

@@ -33,7 +33,6 @@ def compile_ptx(source: str, name: str, options: Sequence[str]) -> str:
 
 
 def is_available() -> bool:
-    """Whether NVRTC is installed."""
     try:
         _library()
     except CompilerError:

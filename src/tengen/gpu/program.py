@@ -51,8 +51,6 @@ def _file(path: str) -> str:
 
 @dataclass(frozen=True)
 class Launch:
-    """One call of a program."""
-
     program: Program
     blocks: tuple[int, int]
     outputs: tuple[_Shape, ...]

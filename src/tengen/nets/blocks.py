@@ -22,8 +22,6 @@ from tengen.nets.specs import Activation, Tower
 
 
 class BlockStep(nnx.Module):
-    """Norm, activation, convolution."""
-
     norm: AnyNorm
 
     def __init__(self, conv: Conv, activation: Activation) -> None:

@@ -42,7 +42,6 @@ class CustomNetwork(Network):
         return Outputs.of({name: given[name].astype(jnp.float32) for name in ("policy", "value", *self.spec.heads)})
 
     def called(self, planes: Array, scalars: Array, train: bool) -> Any:
-        """What the module gives."""
         module: Any = self.module
         more = {"train": train} if "train" in _parameters(type(module).__call__) else {}
         if not train:

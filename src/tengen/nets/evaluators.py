@@ -25,7 +25,6 @@ class Evaluator:
         return Evaluation.of(self.outputs(params, observation))
 
     def outputs(self, params: Any, observation: Observation) -> nets.Outputs:
-        """The output of all heads for a batch of positions."""
         return nnx.merge(self.graph, params)(observation.planes, observation.scalars)
 
 

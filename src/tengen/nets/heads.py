@@ -80,7 +80,6 @@ class PolicyHead(nnx.Module):
         return self.dense(everything).reshape(len(x), self.kinds, -1).astype(jnp.float32)
 
     def _by_point(self, x: Trunk, pool: Float[Array, "batch pool"], board: BoardMask) -> Policies:
-        """From the logits of the points and the pool."""
         batch, height, width, _ = x.shape
         logits = x if board.on is None else jnp.where(board.on, x, OFF_BOARD)
         logits = logits.reshape(batch, height * width, self.kinds, -1).swapaxes(1, 2).reshape(batch, self.kinds, -1)
@@ -143,7 +142,6 @@ class BoardSummary(nnx.Module):
         self.numbers = nnx.Dict({target.name: last(target.outputs) for target in numbers})
 
     def __call__(self, x: Float[Array, "batch hidden"]) -> dict[str, Array]:
-        """The outputs by name."""
         found = {"value": self.value(x).astype(jnp.float32)}
         if self.score is not None:
             found["score"] = _POINTS * _mean_and_spread(self.score(x))

@@ -53,7 +53,6 @@ class _Linear(nnx.Module):
             self.bias = nnx.Param(self.bias[...].astype(dtype))
 
     def biased(self, x: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
-        """Adds the bias to the outputs."""
         return x if self.bias is None else x + self.bias[...].astype(x.dtype)
 
 
@@ -80,7 +79,6 @@ def convolve(
     kernel: Float[Array, "side side inputs/{groups} outputs"],
     groups: int = 1,
 ) -> Float[Array, "batch height width outputs"]:
-    """A convolution that keeps the size of the board."""
     if kernel.shape[0] == 1 and groups == 1:
         return x @ kernel[0, 0]
     numbers = ("NHWC", "HWIO", "NHWC")
@@ -88,8 +86,6 @@ def convolve(
 
 
 class Dense(_Linear):
-    """A dense layer."""
-
     times: int = 1  # how often it is applied for one position, apart from points
 
     def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, *, bias: bool = False, gain: float = 1.0) -> None:

@@ -37,7 +37,6 @@ def lc0_planes(planes: Planes, scalars: Scalars, dtype: Dtype) -> Float[Array, "
 
 
 def lc0_outputs(policy: Array, value: Array, left: Array | None) -> Outputs:
-    """The outputs, from those of the heads."""
     return Outputs(policy, value, moves_left=None if left is None else MOVES * jax.nn.relu(left[:, 0]))
 
 

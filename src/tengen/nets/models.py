@@ -59,7 +59,6 @@ class PythonModel:
     on_host: ClassVar[bool] = True
 
     def __call__(self, params: Any, observation: Observation) -> Evaluation:
-        """Policy and value of a batch of positions."""
         return _evaluation(*self._asked(observation))
 
     def outputs(self, params: Any, observation: Observation) -> Outputs:

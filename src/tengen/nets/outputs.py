@@ -42,6 +42,5 @@ class Evaluation(NamedTuple):
 
     @classmethod
     def of(cls, outputs: Outputs) -> "Evaluation":
-        """From the outputs of a network."""
         chances = jax.nn.softmax(outputs.value)
         return cls(outputs.policy, chances[:, 0] - chances[:, 2], outputs.score)

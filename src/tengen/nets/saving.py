@@ -45,8 +45,6 @@ NetworkInfo = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class NetworkFile:
-    """The header of a network file."""
-
     spec: Spec
     game: str
     version: int  # of the game's rules and observation
@@ -54,7 +52,6 @@ class NetworkFile:
     info: dict[str, Any]  # step, samples, run and the like
 
     def make_game(self) -> Game:
-        """The game that the network was trained on."""
         return games.make(self.game, **self.options)
 
 
@@ -251,7 +248,6 @@ def _check_finite(file: Path, name: str, tensor: np.ndarray) -> None:
 
 
 def _difference(expected: Spec, found: Spec) -> str:
-    """The first few settings that differ."""
     there = dict(leaves(found.to_dict()))
     others = [(key, value) for key, value in leaves(expected.to_dict()) if value != there.get(key)]
     return "; ".join(f"{key} is {quote(there.get(key))}, not {quote(value)}" for key, value in others[:_LISTED])

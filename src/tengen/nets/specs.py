@@ -68,7 +68,6 @@ class Tower:
     )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         if (self.inner_blocks > 0) != (self.kind == "nested"):
             allowed = "at least 1 in nested blocks" if self.kind == "nested" else "0 in residual blocks"
             yield "inner_blocks", f"expected {allowed}, got {self.inner_blocks}"
@@ -118,7 +117,6 @@ class Lc0Tower:
     moves_width: int = setting(REQUIRED, "its hidden units", low=1, high=65536)
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         if (self.key_width > 0) != (self.policy == "attention"):
             allowed = "at least 1 with attention" if self.policy == "attention" else "0 without attention"
             yield "key_width", f"expected {allowed}, got {self.key_width}"
@@ -165,11 +163,9 @@ class Lc0Encoders:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the norms."""
         return 1e-3 if self.embedding == "dense" else 1e-6
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         if self.width % self.heads:
             yield "heads", f"expected a divisor of the width {self.width}, got {self.heads}"
         for name in ("around_width", "embedding_ffn_width"):
@@ -187,7 +183,6 @@ class Architecture:
     activation: Activation = setting(REQUIRED, "between layers")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         if (self.tower is None) == (self.layers is None):
             yield "tower", "expected either a tower or layers, the other null"
 
@@ -233,7 +228,6 @@ class Spec(Architecture):
         return Spec(None, None, "relu", tuple(heads), function, NetOptions(options))
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         given = [name for name in _SPECIAL if getattr(self, name) is not None]
         if not given:
             yield from super().check_together()
@@ -248,7 +242,6 @@ class Spec(Architecture):
         return self.lc0 is not None or self.lc0_encoders is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The spec as JSON data."""
         found = schema.to_dict(self).items()
         return {key: value for key, value in found if value or key not in (*_SPECIAL, "options")}
 

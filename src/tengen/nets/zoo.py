@@ -187,7 +187,6 @@ def _third(channels: int) -> int:
 
 
 def _apply(endings: Iterable[str], found: dict[str, Any], name: str) -> None:
-    """Applies the endings of `name` to `found`."""
     seen: set[str] = set()
     for ending in endings:
         match = _ENDING.fullmatch(ending)

@@ -76,7 +76,6 @@ class FusedGame:
 
     @staticmethod
     def of(game: Game, rules: Mapping[str, Rule], reward: Reward) -> "FusedGame":
-        """The game with these rules by role."""
         first, *others = (rules[name] for name in game.roles)
         return FusedGame(game, first, others[0] if others else None, reward)
 
@@ -148,7 +147,6 @@ class FusedGame:
     def _step(
         self, role: str, params: Any, er: Rate, others_er: Rate, states: Any, key: Array
     ) -> tuple[Any, Transition]:
-        """Make one own move in every game."""
         own, answer, again = jax.random.split(key, 3)
         seen = self.observe(states)
         everywhere = jnp.ones(len(seen["legal"]), bool)

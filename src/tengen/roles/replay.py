@@ -98,8 +98,6 @@ _renew = jax.jit(renew, static_argnums=(3, 4), donate_argnums=0)
 
 @dataclass(frozen=True)
 class _About:
-    """The header of a saved buffer."""
-
     schema: Literal[1]
     alpha: float
     least: float
@@ -133,12 +131,10 @@ class ReplayBuffer:
 
     @property
     def capacity(self) -> int:
-        """How many samples there is room for."""
         return self.state.ring.capacity
 
     @property
     def prioritised(self) -> bool:
-        """Whether samples are drawn by priority."""
         return bool(self.state.priorities.size)
 
     @property
@@ -180,7 +176,6 @@ class ReplayBuffer:
         self.state, self.alpha, self.least = state, about.alpha, about.least
 
     def _checked(self, rows: Mapping[str, Array]) -> dict[str, Array]:
-        """OptionError if these are no samples for this buffer."""
         wanted = self.state.ring.rows
         if set(rows) != set(wanted):
             raise OptionError(f"samples: expected the arrays {', '.join(wanted)}, got {', '.join(rows) or 'none'}")
@@ -195,7 +190,6 @@ class ReplayBuffer:
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], _About]:
-    """The arrays of a saved buffer by name, and its settings."""
     with saving.opened(path, "a replay buffer") as file:
         about = (file.metadata() or {}).get(_KEY)
         if about is None:

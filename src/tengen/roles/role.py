@@ -96,7 +96,6 @@ class Role:
             self.optimizer_state = self.optimizer.init(learned)
 
     def set_player(self, player: Player) -> None:
-        """Use a fixed player."""
         if player.on_host:
             raise OptionError(f"{self.name}_player: {player.name} runs on the host, expected a rule that JAX compiles")
         if self.settings is not None:
@@ -121,7 +120,6 @@ class Role:
 
     @property
     def params(self) -> Any:
-        """The parameters of the rule."""
         return self.player.params if self.player else {**self.parameters, **self.others}
 
     @property
@@ -157,7 +155,6 @@ class Role:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Undo `state`."""
         self.parameters, self.others, self.optimizer_state = (state[x] for x in ("parameters", "others", "optimizer"))
         self.lane = typed(state["lane"], self.lane)
         if self.replay_buffer is not None:

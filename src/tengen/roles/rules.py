@@ -27,7 +27,6 @@ NAMES = ("random", "first", "last")
 
 
 def parameters(net: nnx.Module) -> Parameters:
-    """All variables of a network, by name."""
     return saving.named(nnx.state(net))
 
 
@@ -74,7 +73,6 @@ class SampledRule(GreedyRule):
 
 
 def greedy(name: str, net: nnx.Module, game: Game) -> Player:
-    """The player that always follows a network."""
     return Player(name, GreedyRule(nnx.graphdef(net), game), parameters(net))
 
 

@@ -127,7 +127,6 @@ class Trainer(BaseTrainer[C]):
         return self._step
 
     def advance(self, steps: int = 1) -> None:
-        """Count steps that have been taken."""
         self._step += steps
 
     def change(self, config: C) -> None:
@@ -313,7 +312,6 @@ class Trainer(BaseTrainer[C]):
         return None if found is None else (trainer_state.restore(self, found[0]), found[1])
 
     def _set_mode(self, role: Role) -> None:
-        """Put the network of a role in training or evaluation mode."""
         if role.player is None:
             net = role.net
             (net.train if self.training and role.settings is not None else net.eval)()
@@ -323,7 +321,6 @@ class Trainer(BaseTrainer[C]):
         """The network of a role was replaced from outside; for subclasses that keep something about it."""
 
     def _lane(self, role: Role) -> Any:
-        """The games of a role, started if they have not been."""
         if role.lane is None:
             settings, (er, others_er) = role.learning, self._exploration(role)
             role.lane = self.fused_game.start(
@@ -352,7 +349,6 @@ class Trainer(BaseTrainer[C]):
         return found
 
     def _seat(self, options: Mapping[str, Any]) -> None:
-        """Assign every role its network or player."""
         given = self._given(options, "net", "player")
         for field in ROLES[len(self.roles) :]:
             if getattr(self.config, field) is not None:

@@ -105,7 +105,6 @@ def puct_at_root(row: NodeRow, noise: PerMove, settings: SearchSettings) -> Choi
 
 
 def puct_below(row: NodeRow, settings: SearchSettings) -> Choice:
-    """The move with the best score."""
     scores = puct_scores(row, jnp.exp(row.logits), settings.fpu_reduction, settings)
     return jnp.argmax(scores, -1).astype(jnp.int32)
 

@@ -127,7 +127,6 @@ class Collector:
             self.counted()
 
     def _write_games(self) -> None:
-        """Write games for Lc0 in the background."""
         path = self._store.reserve(self.network, self._format)
         write = partial(lc0_writing.write, path.parent, path.stem, self._games)
         self._put(write, path, self._waiting)
@@ -144,13 +143,11 @@ class Collector:
             self.chunk = int(path.name.partition("-")[0])
 
     def _for_lc0(self, finished: Finished) -> Iterator[np.ndarray]:
-        """The games as Lc0's records."""
         cut = (np.asarray(finished.length) >= self._game.max_moves) & (np.asarray(finished.result) == 0)
         known = (finished.number, finished.action, finished.result, cut)
         return lc0_writing.records_of(finished.rows, *map(np.asarray, known))
 
     def _for_katago(self, finished: Finished, game: Game) -> Rows:
-        """The rows of finished games as KataGo's arrays."""
         moves, length = np.asarray(finished.action), np.asarray(finished.length)
         ends = [moves[np.arange(len(length)), np.maximum(length - ago, 0)] for ago in (1, 2)]
         cut = np.any([end != game.num_actions - 1 for end in ends], 0)

@@ -71,7 +71,6 @@ class SelfplayDriver:
         return RowFormat.of(game, heads)
 
     def _lanes(self, board: LaneBoard) -> list[Lane]:
-        """The lanes of one board size."""
         config, devices = self.config, lane_devices(board.games)
         form = self._played(board.game)
         more = [self.opponents] if self.opponents else []

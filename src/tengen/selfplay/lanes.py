@@ -45,7 +45,6 @@ class LaneBoard(NamedTuple):
 
 
 def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
-    """The game's own board, then the smaller ones."""
     found = []
     for other in map(size, settings.sizes):
         smaller = games.make(game.name, **resized(asdict(game.options), other))

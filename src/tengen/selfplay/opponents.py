@@ -23,8 +23,6 @@ NOBODY = -1
 
 
 class Opponent(NamedTuple):
-    """A fixed player."""
-
     name: str
     player: int  # whose moves it makes
     share: float  # of the games

@@ -174,7 +174,6 @@ def moment(game: Game, played: PlayedGames, t: int, g: int) -> str:
 
 
 def _difference(one: Any, other: Any) -> str:
-    """How two trees of arrays differ; empty if they do not."""
     if jax.tree.structure(one) != jax.tree.structure(other):
         return "another structure"
     paths = jax.tree_util.tree_flatten_with_path(one)[0]

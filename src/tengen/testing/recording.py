@@ -32,7 +32,6 @@ class PlayedGames(NamedTuple):
     targets: dict[str, Values]  # [T, B, ...] each: the final targets, as if the game ended there
 
     def state(self, moment: int, game: int) -> Any:
-        """One state."""
         return jax.tree.map(lambda leaf: leaf[moment, game], self.states)
 
     def length(self, game: int) -> int:
@@ -82,7 +81,6 @@ def _play(game: Game) -> Any:
 
 
 def start(game: Game, batch: int = 64, seed: int = 0) -> Any:
-    """New games."""
     return _init(game)(jax.random.split(jax.random.key(seed), batch))
 
 

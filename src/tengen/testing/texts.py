@@ -62,7 +62,6 @@ def printed(game: Game, played: PlayedGames) -> Iterator[str]:
 
 
 def _is_grid(text: str, shape: tuple[int, int, int]) -> bool:
-    """Whether it is a board that `render_grid` prints."""
     height, width, _ = shape
     columns, *rows = [line.split() for line in text.splitlines()[: height + 1]] or [[]]
     signs = [set("".join(cells).lower()) <= set("xo.") and len(cells) == width for _, *cells in rows if rows]
@@ -140,8 +139,6 @@ def _refused(game: Game, method: str, function: Callable[[Any], Any], inputs: An
 
 
 class _Raised:
-    """An exception in place of a result."""
-
     def __init__(self, error: Exception) -> None:
         self.words = importing.explain(error)
 

@@ -32,8 +32,6 @@ _KEPT_WHEN_SKIPPED = ("skipped", "learning_rate")  # figures that skipped steps 
 
 @dataclass(frozen=True)
 class AlphaZeroConfig:
-    """The configuration of a training."""
-
     game: Game
     spec: nets.Spec
     train: TrainSettings
@@ -44,7 +42,6 @@ class AlphaZeroConfig:
 
     @staticmethod
     def of(config: Config) -> "AlphaZeroConfig":
-        """The training of a run."""
         game = config.game.make()
         spec = config.net.architecture()
         smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
@@ -54,8 +51,6 @@ class AlphaZeroConfig:
 
 @dataclass(frozen=True)
 class _About:
-    """The plain data of a checkpoint."""
-
     bucket: Bucket
     plateau: schedules.Plateau
     key: tuple[int, ...]

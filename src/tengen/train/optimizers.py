@@ -56,7 +56,6 @@ def is_decayed(name: str, parameter: Any) -> bool:
 
 
 def decayed(parameters: Parameters) -> dict[str, bool]:
-    """`is_decayed` for all parameters."""
     return {name: is_decayed(name, parameter) for name, parameter in parameters.items()}
 
 

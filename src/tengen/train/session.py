@@ -139,7 +139,6 @@ class TrainingSession(Generic[T]):
 
     @property
     def due(self) -> bool:
-        """Whether it is time for a checkpoint."""
         return self.trainer.step - self.saved >= self._interval
 
     def checkpoint(self, extras: dict[str, Any]) -> bool:

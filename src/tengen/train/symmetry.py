@@ -63,7 +63,6 @@ def _widened(own: tuple[np.ndarray, np.ndarray], shape: tuple[int, int], game: G
 
 
 def apply_random(tables: SymmetryTables, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
-    """The batch with a random symmetry applied to each row."""
     if len(tables.scalars) == 1:
         return dict(batch)
     chosen = jax.random.randint(key, batch["weight"].shape, 0, len(tables.scalars))
