@@ -113,40 +113,33 @@ def _attributes(game: Game) -> Iterator[str]:
 
 def _shapes(game: Game) -> Iterator[str]:
     """Traces every method, alone and in a batch."""
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    state, wrong = _traced(game, "init", key)
-    yield from wrong
+    state, wrong = _traced(game, "init", jax.eval_shape(lambda: jax.random.key(0)))
     if wrong:
+        yield from wrong
         return
     after, wrong = _traced(game, "step", state, jax.ShapeDtypeStruct((), np.int32), written="_play")
     yield from wrong or _same_state(game, state, after, "_play")
-    expected: dict[str, tuple[tuple[int, ...], Any]] = {
-        "legal_actions": ((game.num_actions,), bool),
-        "to_play": ((), np.int32),
-        "is_over": ((), bool),
-        "returns": ((2,), np.float32),
+    expected: dict[str, dict[str, tuple[tuple[int, ...], Any]]] = {
+        "legal_actions": {"": ((game.num_actions,), bool)},
+        "to_play": {"": ((), np.int32)},
+        "is_over": {"": ((), bool)},
+        "returns": {"": ((2,), np.float32)},
+        "observe": {"planes": (game.planes_shape, bool), "scalars": ((game.num_scalars,), np.float32)},
     }
-    for method, (shape, dtype) in expected.items():
+    for method, parts in expected.items():
         found, wrong = _traced(game, method, state)
-        yield from wrong or _same_array(game, method, "", shape, dtype, found)
-    seen, wrong = _traced(game, "observe", state)
-    yield from wrong
-    if not wrong:
-        for part, shape, dtype in (("planes", game.planes_shape, bool), ("scalars", (game.num_scalars,), np.float32)):
-            yield from _same_array(game, "observe", f"{part}: ", shape, dtype, getattr(seen, part, None))
-    yield from _targets(game, state)
-    parts, wrong = _traced(game, "split", state)
-    yield from wrong
-    if not wrong:
-        joined, wrong = _traced(game, "join", *parts)
-        yield from wrong or _same_state(game, state, joined, "join")
+        yield from wrong
+        for part, (shape, dtype) in () if wrong else parts.items():
+            one = getattr(found, part, None) if part else found
+            yield from _same_array(game, method, f"{part}: " * bool(part), shape, dtype, one)
+    targets, wrong = _traced(game, "final_targets", state)
+    yield from wrong or _targets(game, targets)
+    split, wrong = _traced(game, "split", state)
+    joined, wrong = (None, wrong) if wrong else _traced(game, "join", *split)
+    yield from wrong or _same_state(game, state, joined, "join")
 
 
-def _targets(game: Game, state: Any) -> Iterator[str]:
-    found, wrong = _traced(game, "final_targets", state)
-    yield from wrong
-    if wrong:
-        return
+def _targets(game: Game, found: Any) -> Iterator[str]:
     declared = {target.name: target for target in game.extra_targets}
     if set(found) != set(declared):
         where, given = at(game, "final_targets"), ", ".join(found) or "nothing"

@@ -297,14 +297,12 @@ class Trainer(BaseTrainer[C]):
         return found[1]
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
-        """Everything that is needed to resume training; `extras` is JSON data of the caller."""
         for role in self.roles.values():
             if role.settings is not None:
                 self._lane(role)  # starts its games with the next random key
         return trainer_state.take(self, extras)
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-        """Resume from the newest good checkpoint; returns its extras, and what was set aside. None if there is none."""
         if not checkpoints.steps():
             return None
         like = self.checkpoint().state

@@ -51,7 +51,7 @@ class Collector:
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
         self.settings = data
         self._opponents, self.visits = opponents, visits
-        self._format = data.format
+        self._format = data.format  # `settings` may change, but not this
         self._rows: list[Rows] = []
         self._games: list[np.ndarray] = []  # records of Lc0
         self._waiting = 0

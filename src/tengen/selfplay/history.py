@@ -100,15 +100,12 @@ def remember(history: History, moment: Moment, which: Array) -> History:
     def put(table: Array, new: Array) -> Array:
         return table.at[at].set(new.astype(table.dtype), mode="drop")
 
+    same = ("action", "player", "value", "surprise", "full")
     history = history._replace(
         ply=history.ply + which,
-        action=put(history.action, moment.action),
-        player=put(history.player, moment.player),
-        value=put(history.value, moment.value),
         score=None if history.score is None or moment.score is None else put(history.score, moment.score),
-        surprise=put(history.surprise, moment.surprise),
-        full=put(history.full, moment.full),
         searched=put(history.searched, jnp.ones(games, bool)),
+        **{name: put(getattr(history, name), getattr(moment, name)) for name in same},
     )
     if history.planes is None or history.scalars is None or history.policy is None:
         return history
@@ -171,8 +168,8 @@ def make_rows(
     rows |= {target.name: target.seen_by(targets[target.name], history.player) for target in wanted}
     kept = full if cheap_weight == 0 else inside
     others = inside & ~kept if history.facts else jnp.zeros_like(kept)
-    fields = row_format.fields.items()
-    flat = {name: rows[name].reshape(-1, *field.shape).astype(field.dtype) for name, field in fields}
+    count, fields = games * moves, row_format.fields.items()
+    flat = {name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in fields}
     return flat, kept.reshape(-1), others.reshape(-1)
 
 

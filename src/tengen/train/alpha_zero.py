@@ -178,14 +178,12 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.learner.network(self.state, average=average)
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
-        """Everything that is needed to resume training; `extras` is JSON data of the caller."""
         key = np.asarray(jax.random.key_data(self._key)).tolist()
         schedule = None if self.schedule is None else schedules.saved(self.schedule, "schedule")
         about = _About(self.bucket, self.plateau, key, extras or {}, schedule)
         return Checkpoint(self._step, self.state, asdict(about))
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-        """Resume from the newest good checkpoint; returns its extras, and what was set aside. None if there is none."""
         found = checkpoints.restore(self.state)
         return None if found is None else (self.restore(found[0]), found[1])
 

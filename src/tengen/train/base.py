@@ -2,9 +2,10 @@
 
 import abc
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tengen.schema import setting
+from tengen.train.checkpoints import Checkpoint, Checkpoints
 
 Config = TypeVar("Config")
 Metrics = dict[str, float]
@@ -32,6 +33,14 @@ class BaseTrainer(abc.ABC, Generic[Config]):
     @abc.abstractmethod
     def _train(self, steps: int) -> Metrics:
         """`train`, for at least one step."""
+
+    def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
+        """Everything that is needed to resume training; `extras` is JSON data of the caller."""
+        raise NotImplementedError
+
+    def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
+        """Resume from the newest good checkpoint; returns its extras, and what was set aside. None if there is none."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
