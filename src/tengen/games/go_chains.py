@@ -35,15 +35,10 @@ def chain_dtype(size: int) -> type:
 
 def around(values: Shaped[Array, " points"], size: int, outside: int | bool) -> Around:
     """The four neighbours of every point; beyond the edge the value is `outside`."""
-    grid = values.reshape(size, size)
-    padded = jnp.pad(grid, 1, constant_values=outside)
-    rows, columns = slice(1, size + 1), slice(1, size + 1)
-    return Around(
-        padded[:size, columns].reshape(-1),
-        padded[2:, columns].reshape(-1),
-        padded[rows, :size].reshape(-1),
-        padded[rows, 2:].reshape(-1),
-    )
+    padded = jnp.pad(values.reshape(size, size), 1, constant_values=outside)
+    middle = slice(1, size + 1)
+    sides = padded[:size, middle], padded[2:, middle], padded[middle, :size], padded[middle, 2:]
+    return Around(*(side.reshape(-1) for side in sides))
 
 
 def colour_is(chains: UInt[Array, "*points"], colour: Array | int) -> Bool[Array, "*points"]:

@@ -95,11 +95,8 @@ class Hironaka(Game[HironakaState]):
         agent = self.to_play(state) == AGENT
         subset = jnp.asarray(self.subsets)[jnp.minimum(action, len(self.subsets) - 1)]
         shifted = self._normalised(shift(state.points, state.chosen, action))
-        return HironakaState(
-            points=jnp.where(agent, shifted, state.points),
-            chosen=~agent & subset,
-            moves=state.moves + jnp.int16(1),
-        )
+        points = jnp.where(agent, shifted, state.points)
+        return HironakaState(points, ~agent & subset, state.moves + jnp.int16(1))
 
     def legal_actions(self, state: HironakaState) -> Bool[Array, " actions"]:
         host = np.arange(self.num_actions) < len(self.subsets)

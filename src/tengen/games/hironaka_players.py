@@ -59,11 +59,7 @@ def weak_spivakovsky(game: Hironaka, key: Array, state: HironakaState) -> Array:
     return jnp.asarray(order, jnp.int32)[jnp.argmax(hits.all(1) & useful)]
 
 
-HOSTS: dict[str, Choice] = {
-    "all": all_coordinates,
-    "zeillinger": zeillinger,
-    "spivakovsky": weak_spivakovsky,
-}
+HOSTS: dict[str, Choice] = {"all": all_coordinates, "zeillinger": zeillinger, "spivakovsky": weak_spivakovsky}
 
 
 @dataclass(frozen=True)

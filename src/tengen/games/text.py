@@ -7,11 +7,7 @@ GO_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"  # Go players leave out I
 
 
 def render_grid(
-    cells: Sequence[Sequence[str]],
-    columns: Sequence[str],
-    rows: Sequence[str],
-    notes: dict[str, str],
-    slant: int = 0,
+    cells: Sequence[Sequence[str]], columns: Sequence[str], rows: Sequence[str], notes: dict[str, str], slant: int = 0
 ) -> str:
     """The board with its coordinates, then one `key: value` line per note.
 

@@ -71,10 +71,8 @@ def unfit(small: Spec, large: Spec) -> str:
         same = (small.lc0, small.lc0_encoders) == (large.lc0, large.lc0_encoders)
         return "" if same else "a network of Lc0 grows into no other, only into one of the same widths"
     if small.layers is not None and large.layers is not None:
-        for what, one, other in (
-            ("layers", small.layers.count, large.layers.count),
-            ("units in each layer", small.layers.width, large.layers.width),
-        ):
+        for what, name in (("layers", "count"), ("units in each layer", "width")):
+            one, other = (getattr(layers, name) for layers in (small.layers, large.layers))
             if one > other:
                 return f"it has {one} {what}, more than {other}"
         if small.layers.count < large.layers.count and large.activation != "relu":

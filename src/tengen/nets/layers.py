@@ -75,9 +75,7 @@ class Conv(_Linear):
 
 
 def convolve(
-    x: Float[Array, "batch height width inputs"],
-    kernel: Float[Array, "side side inputs/{groups} outputs"],
-    groups: int = 1,
+    x: Float[Array, "batch height width inputs"], kernel: Float[Array, "side side _ outputs"], groups: int = 1
 ) -> Float[Array, "batch height width outputs"]:
     if kernel.shape[0] == 1 and groups == 1:
         return x @ kernel[0, 0]

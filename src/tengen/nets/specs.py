@@ -55,10 +55,7 @@ class Tower:
     value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
     stem_side: int = setting(REQUIRED, "side of the first convolution's kernel", low=1, high=19, before=3)
     pass_units: int | None = setting(
-        REQUIRED,
-        "hidden units between the pool and actions without a point, such as a pass (null: none)",
-        low=1,
-        before=None,
+        REQUIRED, "units between the pool and actions without a point, such as a pass (null: none)", low=1, before=None
     )
     attention: TowerAttention | None = setting(REQUIRED, "attention in place of convolutions (null: none)", before=None)
     tip_norm: Literal["batch", "point", "board"] = setting(
@@ -207,10 +204,7 @@ class Spec(Architecture):
     """The architecture of a network, apart from its game."""
 
     heads: tuple[Head, ...] = setting(
-        REQUIRED,
-        "what is predicted besides policy and value",
-        pattern=HEAD_NAME,
-        words="the name of a head, such as ownership",
+        REQUIRED, "predicted besides policy and value", pattern=HEAD_NAME, words="the name of a head, such as ownership"
     )
     function: str | None = setting(
         None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers", before=None

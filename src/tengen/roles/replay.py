@@ -24,6 +24,7 @@ from tengen.errors import OptionError, TengenError
 from tengen.nets import saving
 from tengen.train.checkpoints import flat, unflat
 
+Rows = Mapping[str, Any]  # arrays by name
 _KEY = "tengen_replay_buffer"
 
 
@@ -43,7 +44,7 @@ class ReplaySample(NamedTuple):
     weights: Array  # Float32[B]: of their losses, at most 1
 
 
-def make(like: Mapping[str, Any], capacity: int, prioritised: bool = False) -> Replay:
+def make(like: Rows, capacity: int, prioritised: bool = False) -> Replay:
     """An empty buffer for rows of the shapes and types of `like`: arrays, or `jax.ShapeDtypeStruct`, of ONE sample."""
     if not like:
         raise OptionError("a replay buffer needs at least one array in its samples")
@@ -54,7 +55,7 @@ def make(like: Mapping[str, Any], capacity: int, prioritised: bool = False) -> R
     return Replay(ring.empty(rows), priorities, jnp.ones((), jnp.float32))
 
 
-def add(replay: Replay, rows: Mapping[str, Array]) -> Replay:
+def add(replay: Replay, rows: Rows) -> Replay:
     """The buffer with these rows [M, ...] added, M at most C; they replace the oldest if it is full."""
     count = len(next(iter(rows.values())))
     priorities = replay.priorities
@@ -115,13 +116,7 @@ class ReplayBuffer:
     """
 
     def __init__(
-        self,
-        like: Mapping[str, Any],
-        capacity: int,
-        *,
-        prioritised: bool = False,
-        alpha: float = 0.6,
-        least: float = 1e-3,
+        self, like: Rows, capacity: int, *, prioritised: bool = False, alpha: float = 0.6, least: float = 1e-3
     ) -> None:
         self.alpha, self.least = alpha, least
         self.state: Replay = make(like, capacity, prioritised)
@@ -142,7 +137,7 @@ class ReplayBuffer:
         """Samples that were ever in it."""
         return ring.total(self.state.ring)
 
-    def add(self, rows: Mapping[str, Array]) -> None:
+    def add(self, rows: Rows) -> None:
         """Add M samples, [M, ...] each, the oldest first. If there are more than fit, the newest are kept."""
         rows = self._checked(rows)
         if len(next(iter(rows.values()))):
@@ -175,7 +170,7 @@ class ReplayBuffer:
             raise TengenError(f"{path}: no replay buffer: {filled} samples from {head} on do not fit {room}")
         self.state, self.alpha, self.least = state, about.alpha, about.least
 
-    def _checked(self, rows: Mapping[str, Array]) -> dict[str, Array]:
+    def _checked(self, rows: Rows) -> dict[str, Array]:
         wanted = self.state.ring.rows
         if set(rows) != set(wanted):
             raise OptionError(f"samples: expected the arrays {', '.join(wanted)}, got {', '.join(rows) or 'none'}")

@@ -55,21 +55,15 @@ def seats(opponents: Sequence[Opponent], games: int) -> np.ndarray:
 
 
 def answer(
-    opponents: Sequence[Opponent],
-    seats: np.ndarray,
-    actions: Array,
-    player: Array,
-    states: Any,
-    moves: Array,
-    key: Array,
+    opponents: Sequence[Opponent], seats: np.ndarray, actions: Array, turn: Array, states: Any, moves: Array, key: Array
 ) -> tuple[Array, Array]:
     """The `actions` Int32[B] with the opponents' moves filled in, and Bool[B]: which moves are theirs.
 
-    `player` Int32[B] is to move in the positions `states` [B, ...]; `moves` Bool[B]: where a move is made.
+    Player `turn` Int32[B] is to move in the positions `states` [B, ...]; `moves` Bool[B]: where a move is made.
     """
     theirs = jnp.zeros(len(seats), bool)
     for number, opponent in enumerate(opponents):
-        here = jnp.asarray(seats == number) & (player == opponent.player)
+        here = jnp.asarray(seats == number) & (turn == opponent.player)
         chosen = opponent.rule(opponent.params, jax.random.fold_in(key, number), states, here & moves)
         actions = jnp.where(here, chosen.astype(actions.dtype), actions)
         theirs |= here

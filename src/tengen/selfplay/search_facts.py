@@ -29,11 +29,7 @@ def _of_one(tree: Tree, policy: Array, action: Array) -> dict[str, Array]:
     row = row_at(tree, tree.root, None)
     # The most visited move; a policy below 1 only decides between equal visits.
     best = jnp.argmax(jnp.where(row.legal, row.visits + 0.5 * policy, -1))
-    facts = {
-        "network_value": row.first_value[0],
-        "visits": row.node_visits[0],
-        "best": best.astype(jnp.float32),
-    }
+    facts = {"network_value": row.first_value[0], "visits": row.node_visits[0], "best": best.astype(jnp.float32)}
     for name, move in (("best", best), ("played", action)):
         child = tree.child[tree.root, move].astype(jnp.int32)
         # A move without a visit has the value of the position.
