@@ -59,18 +59,6 @@ class GoState(NamedTuple):
     ladders: UInt32[Array, "*batch 4 words"] | None = None  # see go_katago; only with its observation
 
 
-class Marks(NamedTuple):
-    """Marks of every point, for legality and the observation of the player to move."""
-
-    mine: Bool[Array, " points"]
-    theirs: Bool[Array, " points"]
-    one: Bool[Array, " points"]  # stones of chains with one liberty
-    two: Bool[Array, " points"]
-    three: Bool[Array, " points"]
-    banned: Bool[Array, " points"]  # only ko forbids it
-    legal: Bool[Array, " points"]
-
-
 class Go(Game[GoState]):
     """Go on a square board, area scoring."""
 
@@ -187,22 +175,19 @@ class Go(Game[GoState]):
         change = jnp.where(jnp.arange(self.points) == action, mine, 0) - jnp.where(move.captured, theirs, 0)
         if self.options.suicide:
             change -= jnp.where(move.died, mine, 0)
-        total = state.hash + change.sum(1, dtype=jnp.uint32)
-        return self._moved(state, action, move.chains, move.ko, total)
-
-    def _moved(self, state: GoState, action: Array, chains: Array, ko: Array, total: Array) -> GoState:
         moved = state._replace(
-            chains=chains,
+            chains=move.chains,
             turn=(1 - state.turn).astype(jnp.int8),
             moves=state.moves + jnp.int16(1),
             last=jnp.concatenate([action[None].astype(jnp.int16), state.last[:-1]]),
-            ko=ko.astype(jnp.int16),
-            hash=total,
-            ladders=self._ladders(state.ladders, chains, ko, 1 - self.to_play(state)),
+            ko=move.ko.astype(jnp.int16),
+            hash=state.hash + change.sum(1, dtype=jnp.uint32),
+            ladders=self._ladders(state.ladders, move.chains, move.ko, 1 - me),
         )
         return self._remember(moved)
 
-    def _mark(self, state: GoState) -> Marks:
+    def _marks(self, state: GoState) -> tuple[list[rules.PointMask], rules.PointMask]:
+        """The planes of the observation from the player's stones to the points that only ko bans; the legal points."""
         me = self.to_play(state)
         seen = rules.survey(state.chains, me, self.size, self.options.suicide)
         banned = jnp.arange(self.points) == state.ko
@@ -214,9 +199,9 @@ class Go(Game[GoState]):
             if len(state.history):
                 banned |= rules.repeats(situation, state.history, state.moves + 1)
         mine, theirs = rules.colour_is(state.chains, me), rules.colour_is(state.chains, 1 - me)
-        one, two, three = ((mine | theirs) & (seen.liberties == n) for n in (1, 2, 3))
+        few = ((mine | theirs) & (seen.liberties == n) for n in (1, 2, 3))
         legal = seen.playable & ~banned & ~self.is_over(state)
-        return Marks(mine, theirs, one, two, three, seen.playable & banned, legal)
+        return [mine, theirs, *few, seen.playable & banned], legal
 
     def legal_actions(self, state: GoState) -> Bool[Array, " actions"]:
         return self.look(state).legal
@@ -225,15 +210,12 @@ class Go(Game[GoState]):
         return self.look(state).observation
 
     def look(self, state: GoState) -> PositionInfo:
-        return self._look(state, self._mark(state), self._final_score(state))
-
-    def _look(self, state: GoState, marks: Marks, score: Array) -> PositionInfo:
+        marks, legal = self._marks(state)
         points = jnp.arange(self.points, dtype=jnp.int16)
         history = (points == state.last[k] for k in range(5))
-        planes = jnp.stack([jnp.ones(self.points, bool), *marks[:6], *history], -1)
-        observation = self._observation(state, planes)
-        over = self.is_over(state)
-        return PositionInfo(jnp.append(marks.legal, ~over), observation, over, rules.results(score), score)
+        observation = self._observation(state, jnp.stack([jnp.ones(self.points, bool), *marks, *history], -1))
+        over, score = self.is_over(state), self._final_score(state)
+        return PositionInfo(jnp.append(legal, ~over), observation, over, rules.results(score), score)
 
     def _observation(self, state: GoState, planes: Bool[Array, "points planes"]) -> Observation:
         """What a network sees, given the planes of Tengen's own observation."""

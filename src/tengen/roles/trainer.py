@@ -159,10 +159,6 @@ class Trainer(BaseTrainer[C]):
         """The roles that learn now."""
         return [name for name, role in self.roles.items() if role.trainable]
 
-    def role(self, name: str) -> Role:
-        """The role of that name. OptionError if there is none."""
-        return self.roles[name]
-
     def roll_out(self, role: str, n: int) -> Transition:
         """n samples of a role that has a section: (observations, actions, rewards, dones, next_observations), [n, ...]
 
@@ -171,7 +167,7 @@ class Trainer(BaseTrainer[C]):
         call to call in lockstep, so up to one sample per game is not used if n is not a multiple of their number.
         """
         _whole("n", n, 1)
-        which = self.role(role)
+        which = self.roles[role]
         settings = which.learning
         lane = self._lane(which)
         steps = math.ceil(n / settings.games)
@@ -185,7 +181,7 @@ class Trainer(BaseTrainer[C]):
 
     def collect(self, role: str, n: int) -> None:
         """Roll out n samples, and put them into the role's replay buffer."""
-        buffer = self.role(role).replay_buffer
+        buffer = self.roles[role].replay_buffer
         if buffer is None:
             raise TengenError(f"{role} has no replay buffer; give it one in the configuration")
         buffer.add(roles.rows(self.roll_out(role, n)))
@@ -196,7 +192,7 @@ class Trainer(BaseTrainer[C]):
         `loss` returns a number, or (number, figures by name); it is compiled once, so pass the same function every
         time (a method will do). Returns figures, among them `loss`, `gradient` (its norm) and `learning_rate`.
         """
-        return self.role(role).descend(loss, self._step, data)
+        return self.roles[role].descend(loss, self._step, data)
 
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
         """Take `steps` steps, and evaluate at every multiple of the interval (by default the configuration's).
@@ -249,7 +245,7 @@ class Trainer(BaseTrainer[C]):
 
     def set_trainable(self, role: str, trainable: bool) -> None:
         """Whether a role goes on learning; one without a section never does."""
-        which = self.role(role)
+        which = self.roles[role]
         which.trainable = trainable and which.learning is not None  # or an error
 
     def replace_nets(self, **nets: AnyNet | None) -> None:
@@ -261,7 +257,7 @@ class Trainer(BaseTrainer[C]):
 
     def save_net(self, role: str, path: Path | str, info: Mapping[str, Any] | None = None) -> Path:
         """Write the network of a role, for `train.load_player` and everything else that reads networks."""
-        which = self.role(role)
+        which = self.roles[role]
         net, name = which.net, which.name
         if not isinstance(net, nets.Network):
             raise TengenError(f"{name}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")

@@ -85,8 +85,10 @@ class Lanes:
 
         def one(number: int) -> Actor:
             selfplay, device = self.lanes[number]
-            start = first[number] if first else number * _NUMBERS
-            return jax.device_put(_numbered(selfplay.start(jax.random.fold_in(key, number)), start), device)
+            actor = selfplay.start(jax.random.fold_in(key, number))
+            before = jnp.uint32(first[number] if first else number * _NUMBERS)
+            actor = replace(actor, number=actor.number + before, begun=actor.begun + before)
+            return jax.device_put(actor, device)
 
         return tuple((self._threads.map if self._threads else map)(one, range(len(self.lanes))))
 
@@ -150,9 +152,3 @@ def roots(tree: Tree) -> Any:
 
 def _widening(small: RowFormat, large: RowFormat) -> Callable[[Any], Any]:
     return (lambda rows: rows) if small == large else jax.jit(partial(widened, small=small, large=large))
-
-
-def _numbered(actor: Actor, start: int) -> Actor:
-    """Number its games from `start` on, apart from those of other lanes and earlier games."""
-    first = jnp.uint32(start)
-    return replace(actor, number=actor.number + first, begun=actor.begun + first)
