@@ -134,7 +134,7 @@ def _check(net: CustomNetwork, game: Game) -> None:
     )
     for train in (False, True):
         try:
-            found = jax.eval_shape(lambda x, *seen, t=train: nnx.merge(graph, x).called(*seen, t), state, *inputs)
+            found = jax.eval_shape(lambda net, x, y, t=train: nnx.merge(graph, net).called(x, y, t), state, *inputs)
         except TengenError:
             raise
         except Exception as error:

@@ -11,20 +11,18 @@ import optax
 from flax import nnx
 from jax import Array
 
-from tengen import importing, nets
-from tengen.config.settings.net import RoleNetSettings
+from tengen import importing
 from tengen.config.settings.roles import RoleSettings
 from tengen.config.trainers import ROLES
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
 from tengen.importing import UserCodeError
-from tengen.nets import custom, growing, saving
+from tengen.nets import saving
 from tengen.roles import rules
 from tengen.roles.games import RoleLane, Transition
 from tengen.roles.replay import ReplayBuffer
 from tengen.roles.rules import GreedyRule, Parameters
-from tengen.run import networks
 from tengen.train import optimizers, schedules
 from tengen.train.schedules import AnySchedule, Schedule
 
@@ -176,15 +174,6 @@ class Roles(dict[str, Role]):
             if name != attribute and name in (*self, *ROLES[: len(self)]):
                 return self[name], part
         return None
-
-
-def build(settings: RoleNetSettings, game: Game, rngs: nnx.Rngs) -> nets.Network:
-    """A new network of a role. OptionError if it cannot be built, or does not fit the one that it starts from."""
-    net = nets.build(settings.architecture(), game, rngs, dtype=settings.dtype)
-    custom.check_numbers(net, game)
-    if settings.start_from is not None:
-        net, _ = growing.start_from(networks.find(settings.start_from).path, net, game)
-    return net
 
 
 def rows(transition: Transition) -> dict[str, Any]:

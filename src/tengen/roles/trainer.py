@@ -31,6 +31,7 @@ from tengen.roles.evaluation import RoleEvaluation
 from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished, one_sample
 from tengen.roles.role import SCHEDULERS, AnyNet, Role, Roles
 from tengen.train import schedules
+from tengen.train.alpha_zero import checked_start
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 
@@ -93,7 +94,6 @@ class Trainer(BaseTrainer[C]):
         self.extra: dict[str, Any] = {}
         self.games = 0  # finished in roll-outs
         self.samples = 0  # of roll-outs
-        self._step = 0
         self._report = report or (lambda kind, figures: None)
         self._base = jax.random.key(config.run.seed)
         self._key = jax.random.fold_in(self._base, _KEY)
@@ -121,10 +121,6 @@ class Trainer(BaseTrainer[C]):
         if part not in SCHEDULERS:
             raise AttributeError(f"{name} cannot be set; replace_nets({role.name}_net=...) replaces a network")
         return role.set_schedule(part, value)
-
-    @property
-    def step(self) -> int:
-        return self._step
 
     def advance(self, steps: int = 1) -> None:
         self._step += steps
@@ -360,7 +356,9 @@ class Trainer(BaseTrainer[C]):
                 role.set_net(net)
             elif role.settings is not None:
                 start = jax.random.fold_in(jax.random.fold_in(self._base, _INIT), index)
-                role.set_net(roles.build(role.settings.net, self.game, nnx.Rngs(start)))
+                chosen = role.settings.net
+                net = nets.build(chosen.architecture(), self.game, nnx.Rngs(start), dtype=chosen.dtype)
+                role.set_net(checked_start(net, self.game, chosen.start_from))
             else:
                 raise TengenError(
                     f"{name}: has no section in the configuration, so it needs a network ({name}_net), a player "

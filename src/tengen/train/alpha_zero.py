@@ -42,11 +42,10 @@ class AlphaZeroConfig:
 
     @staticmethod
     def of(config: Config) -> "AlphaZeroConfig":
-        game = config.game.make()
-        spec = config.net.architecture()
+        game, net = config.game.make(), config.net
         smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
-        net = config.net
-        return AlphaZeroConfig(game, spec, config.train, config.run.seed, net.dtype, net.start_from, smaller)
+        seed, start = config.run.seed, net.start_from
+        return AlphaZeroConfig(game, net.architecture(), config.train, seed, net.dtype, start, smaller)
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,12 @@ class _About:
     key: tuple[int, ...]
     extras: dict[str, Any]
     schedule: dict[str, Any] | None = None
+
+
+def checked_start(net: nets.Network, game: Game, start_from: str | None) -> nets.Network:
+    """A new network, with the parameters of a saved one if `start_from` names one. OptionError if it cannot be used."""
+    custom.check_numbers(net, game)
+    return net if start_from is None else growing.start_from(networks.find(start_from).path, net, game)[0]
 
 
 def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
@@ -81,9 +86,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         start, self._key = jax.random.split(jax.random.key(config.seed))
         full = not config.smaller
         net = build_compiled(config.spec, config.game, start, dtype=config.dtype, full_board=full)
-        custom.check_numbers(net, config.game)
-        if config.start_from is not None:
-            net, _ = growing.start_from(networks.find(config.start_from).path, net, config.game)
+        net = checked_start(net, config.game, config.start_from)
         make = SharedLearner if jax.process_count() > 1 else Learner
         self.learner = make(net, config.game, config.train, devices, compiler_options, config.smaller)
         self.state = self.learner.start(net)
@@ -96,11 +99,6 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         """Another factor of the learning rate, by the step, asked once per call; set it before `resume`."""
         self._sample = sample
         self._data: Any = None
-        self._step = 0
-
-    @property
-    def step(self) -> int:
-        return self._step
 
     @property
     def samples(self) -> int:

@@ -16,11 +16,12 @@ class BaseTrainer(abc.ABC, Generic[Config]):
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self._step = 0
 
     @property
-    @abc.abstractmethod
     def step(self) -> int:
         """Steps taken so far."""
+        return self._step
 
     def train(self, steps: int) -> Metrics:
         """Take `steps` steps, or fewer if there is nothing to learn from; returns figures by name."""
