@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, Key, Shaped
+from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from tengen.games.targets import Target
 
@@ -56,18 +56,6 @@ class Symmetry:
     def inverse(self) -> Int32[np.ndarray, "2 actions"]:
         """inverse[player, a] is the action that becomes a."""
         return np.argsort(self.actions, axis=1).astype(np.int32)
-
-    def observation(self, observation: Observation) -> Observation:
-        """The same position seen through the symmetry."""
-        return Observation(self.board(observation.planes), self.scalars(observation.scalars))
-
-    def action(self, action: Int32[Array, "*batch"], to_play: Int32[Array, "*#batch"]) -> Int32[Array, "*batch"]:
-        """What `action` of player `to_play` becomes."""
-        return jnp.asarray(self.actions)[to_play, action]
-
-    def policy(self, policy: Shaped[Array, " actions"], to_play: Int32[Array, ""] | int) -> Shaped[Array, " actions"]:
-        """Moves one value per action (a mask, probabilities, logits) with the actions."""
-        return policy[jnp.asarray(self.inverse)[to_play]]
 
 
 @dataclass(frozen=True)

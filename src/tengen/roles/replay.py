@@ -129,10 +129,6 @@ class ReplayBuffer:
         return self.state.ring.capacity
 
     @property
-    def prioritised(self) -> bool:
-        return bool(self.state.priorities.size)
-
-    @property
     def total(self) -> int:
         """Samples that were ever in it."""
         return ring.total(self.state.ring)
