@@ -10,9 +10,10 @@ import pytest
 from tengen.games import go_gpu, go_katago, go_ladders
 from tengen.games.go_chains import chains_of
 from tengen.games.go_ladders import LadderLimits
-from tengen.gpu import nvrtc, program
+from tengen.gpu import program
 from tests.games.test_go_ladders import dense_boards, positions_of_games
 from tests.helpers.game_recording import make, start
+from tests.helpers.nvrtc import is_available as nvrtc_is_available
 from tests.oracles.go import Go
 from tests.oracles.go_katago import Position, Reader, areas, ladders
 
@@ -64,7 +65,7 @@ def test_the_limits_are_those_of_the_plain_version(limits: LadderLimits) -> None
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
+@pytest.mark.skipif(not nvrtc_is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
 @pytest.mark.parametrize("size", [9, pytest.param(19, marks=pytest.mark.slow)])
 def test_the_programs_compile(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def compiled(kernel: program.Program, inputs: Any, outputs: Any, *, blocks: int) -> list[Any]:

@@ -248,12 +248,10 @@ def _ranks(priority: UInt[Array, "*batch points"]) -> Int32[Array, "*batch point
     return jnp.where(priority > 0, priority.astype(jnp.int32) * points + points - jnp.arange(points), 0)
 
 
-def _after(
-    before: _Board, move: Number, banned: Array, stone: Array, defender: Array, attacks: Array, size: int
-) -> _Node:
+def _after(before: _Board, move: Number, ban: Array, stone: Array, defender: Array, attacks: Array, size: int) -> _Node:
     """The position after a move of the attacker or the defender, and whether it is decided."""
     chains, ko, legal = _play(before, move, jnp.where(attacks, 1 - defender, defender), size)
-    legal &= move != banned
+    legal &= move != ban
     empty = chains == EMPTY
     near = rules.around(chains, size, EMPTY)
     beside = any_around(chains == chains[stone], size)

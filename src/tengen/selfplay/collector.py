@@ -95,9 +95,8 @@ class Collector:
         self.settings = data
         self._opponents, self.visits = opponents, visits
         self._format = data.format  # `settings` may change, but not this
-        self._rows: list[Rows] = []
-        self._games: list[np.ndarray] = []  # records of Lc0
-        self._waiting = 0
+        self._parts: list[Any] = []  # rows, or games as Lc0's records
+        self._waiting = 0  # rows among them
         self._finished, self._evaluations = 0, 0.0  # not yet in a chunk
         self._records: list[Record] = []
         self._due = 0.0  # records that are due, by `record_share`
@@ -105,11 +104,11 @@ class Collector:
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
         """Add games from `finished.on_host` and their evaluations. `game` is theirs if the board has another size."""
         if self._format == "lc0":
-            self._games += self._for_lc0(finished)
+            self._parts += self._for_lc0(finished)
             self._waiting += int(finished.rows_count)
         elif count := len(finished.rows["ply"]):
             for_katago = self._format == "katago"
-            self._rows.append(self._for_katago(finished, game or self._game) if for_katago else finished.rows)
+            self._parts.append(self._for_katago(finished, game or self._game) if for_katago else finished.rows)
             self._waiting += count
         self._finished += len(finished.length)
         self.tally = self.tally.plus(finished)
@@ -126,8 +125,7 @@ class Collector:
 
     def flush(self) -> None:
         """Write everything, and wait until it is written."""
-        self._write_rows()
-        self._write_records()
+        self.under(self.network)
         self._writer.flush()
 
     def under(self, network: str) -> None:
@@ -141,20 +139,20 @@ class Collector:
         self._finished, self._evaluations = 0, 0.0
 
     def _write_rows(self) -> None:
-        if self._games:
-            self._write_games()
-        if not self._rows:
-            return
-        rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
-        self._rows, self._waiting = [], 0
-        pieces = [
-            {name: values[each] for name, values in rows.items()}
-            for each in _pieces(rows, self.settings.max_chunk_rows)
-        ]
-        for number, piece in enumerate(pieces, 1):
-            # The last file also counts the games without rows.
-            whole = number < len(pieces)
-            self._write(piece, count_games(_numbers(piece)) if whole else self._finished, whole)
+        parts, waiting = self._parts, self._waiting
+        self._parts, self._waiting = [], 0
+        if self._format == "lc0" and parts:
+            path = self._store.reserve(self.network, self._format)
+            self._put(partial(lc0_writing.write, path.parent, path.stem, parts), path, waiting)
+            self.counted()
+        elif parts:
+            rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            slices = list(_pieces(rows, self.settings.max_chunk_rows))
+            for each in slices:
+                piece = {name: values[each] for name, values in rows.items()}
+                # The last file also counts the games without rows.
+                whole = each is not slices[-1]
+                self._write(piece, count_games(_numbers(piece)) if whole else self._finished, whole)
 
     def _write(self, rows: Rows, finished: int, whole: bool) -> None:
         """Write one chunk in the background. `whole`: it is not the last one, which counts the evaluations."""
@@ -168,13 +166,6 @@ class Collector:
             self._finished = max(self._finished - finished, 0)
         else:
             self.counted()
-
-    def _write_games(self) -> None:
-        path = self._store.reserve(self.network, self._format)
-        write = partial(lc0_writing.write, path.parent, path.stem, self._games)
-        self._put(write, path, self._waiting)
-        self._games, self._waiting = [], 0
-        self.counted()
 
     def _put(self, write: Callable[[], object], path: Path, rows: int) -> None:
         def job() -> None:

@@ -149,23 +149,18 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
 
         Diverged if they are not finite: a network with those weights could not play.
         """
-        sums: dict[str, float] = {}
-        count = 0.0
-        size = self.config.train.batch
-        batches = (
-            {name: values[start : start + size] for name, values in block.items()}
-            for block in blocks
-            for start in range(0, len(block["ply"]), size)
-        )
-        for batch in batches:
-            figures = {name: float(figure) for name, figure in self.learner.judge(self.state, batch).items()}
-            rows = figures.pop("rows")
-            count += rows
-            for name, figure in figures.items():
-                sums[name] = sums.get(name, 0.0) + rows * figure
-        if not math.isfinite(sums.get("loss", 0.0)):
+        found, size = [], self.config.train.batch
+        for block in blocks:
+            for start in range(0, len(block["ply"]), size):
+                batch = {name: values[start : start + size] for name, values in block.items()}
+                found.append(jax.device_get(self.learner.judge(self.state, batch)))
+        rows = [figures.pop("rows") for figures in found]
+        if not sum(rows):
+            return {}
+        means = {name: float(np.average([each[name] for each in found], weights=rows)) for name in found[0]}
+        if not math.isfinite(means["loss"]):
             raise Diverged.at(self._step, "the loss of the averaged network on rows to validate with is not finite")
-        return {name: total / count for name, total in sums.items()} if count else {}
+        return means
 
     def weights(self, *, average: bool = True) -> Any:
         """The nnx state for `nnx.merge(trainer.learner.graph, ...)`, for self-play: copies that do not change."""
