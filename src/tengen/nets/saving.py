@@ -37,7 +37,6 @@ _KEY = "tengen"
 _LISTED = 4  # names in a message
 _RANDOM = "#key"
 _KINDS = {"float32": "F32", "uint32": "U32", "int32": "I32", "bool": "BOOL"}  # as safetensors names them
-
 _SMALLER = {"F32": "BF16"}
 NetworkInfo = Mapping[str, Any]
 """JSON data: step, samples, run and the like."""
@@ -49,7 +48,7 @@ class NetworkFile:
     game: str
     version: int  # of the game's rules and observation
     options: dict[str, Any]  # of the game that the network was trained on
-    info: dict[str, Any]  # step, samples, run and the like
+    info: NetworkInfo
 
     def make_game(self) -> Game:
         return games.make(self.game, **self.options)
@@ -67,15 +66,12 @@ def named(state: Any) -> dict[str, Array]:
 
 def unnamed(tensors: Mapping[str, Any]) -> Any:
     """The nnx state for `nnx.merge` and `nnx.update`: undoes `named`."""
-    return nnx.from_flat_state(
-        [
-            (
-                tuple(int(part) if part.isdigit() else part for part in name.removesuffix(_RANDOM).split(".")),
-                jax.random.wrap_key_data(jnp.asarray(x)) if name.endswith(_RANDOM) else x,
-            )
-            for name, x in tensors.items()
-        ]
-    )
+    found = []
+    for name, tensor in tensors.items():
+        path = tuple(int(part) if part.isdigit() else part for part in name.removesuffix(_RANDOM).split("."))
+        is_key = name.endswith(_RANDOM)
+        found.append((path, jax.random.wrap_key_data(jnp.asarray(tensor)) if is_key else tensor))
+    return nnx.from_flat_state(found)
 
 
 def first_not_finite(arrays: Mapping[str, Any]) -> str:
