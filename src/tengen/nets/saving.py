@@ -48,7 +48,7 @@ class NetworkFile:
     game: str
     version: int  # of the game's rules and observation
     options: dict[str, Any]  # of the game that the network was trained on
-    info: NetworkInfo
+    info: dict[str, Any]  # see NetworkInfo
 
     def make_game(self) -> Game:
         return games.make(self.game, **self.options)
