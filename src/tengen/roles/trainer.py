@@ -7,7 +7,6 @@ section in the configuration is played by a network or a fixed player and never 
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
@@ -17,7 +16,7 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
-from tengen import games, nets
+from tengen import nets
 from tengen.config.loading import from_dict
 from tengen.config.settings.roles import RoleSettings
 from tengen.config.trainers import ROLES, TrainerConfig
@@ -88,7 +87,7 @@ class Trainer(BaseTrainer[C]):
         if game is None:
             if config.game is None:
                 raise TengenError("game: the configuration has none (null), so the program must give one, as game=...")
-            game = games.make(config.game.name, **asdict(config.game.options))
+            game = config.game.make()
         self.game = game
         self.training = True
         self.extra: dict[str, Any] = {}
