@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-Cells = Sequence[Sequence[str]]
+Cells = list[list[str]]
 Notes = dict[str, str]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 GO_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"  # Go players leave out I
