@@ -214,7 +214,7 @@ def pieces(chunk: GamesChunk, args: argparse.Namespace) -> None:
     from tengen.data.format.chunk import write_chunk
     from tengen.data.format.identity import GameIdentity
     from tengen.loop.components import Components
-    from tengen.selfplay.tally import GameTally
+    from tengen.selfplay.collector import GameTally
 
     components = Components(settings(args))
     form, identity = components.form, GameIdentity.of(components.game)

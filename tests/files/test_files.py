@@ -27,7 +27,7 @@ from tengen.match import match_games as book
 from tengen.match import results
 from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
-from tengen.roles import buffer
+from tengen.roles import replay
 from tengen.run import children, directory, metrics, networks, part_status
 from tengen.sweep import copying
 from tengen.sweep.folder import SweepFolder
@@ -85,7 +85,7 @@ RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "an SGF file for GTP": ("a.sgf", load_sgf),
     "a network": ("model.safetensors", saving.read),
     "a network to play with": ("model.safetensors", saving.load),
-    "a replay buffer": ("a.safetensors", buffer._read),
+    "a replay buffer": ("a.safetensors", replay._read),
     "the index of a shuffle": ("index.json", lambda path: folders.Shuffle.load(path.parent)),
     "metrics": ("metrics.jsonl", lambda path: metrics.read(path) if path.exists() else missing()),
     "metrics to be added to": ("metrics.jsonl", lambda path: metrics.Metrics(path.parent).close() or missing()),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tengen.games.core import Game, Observation, board_symmetry, freeze, identity, square_symmetries
+from tengen.games.core import Game, board_symmetry, freeze, identity, square_symmetries
 from tests.helpers.game_recording import make, new, start
 
 # What a picture that no symmetry leaves alone looks like after each of them, row by row.
@@ -35,19 +35,13 @@ def test_the_eight_symmetries_of_a_square_by_hand() -> None:
 def test_boards_turn_with_all_that_lies_on_them() -> None:
     for symmetry in square_symmetries(3, 9):
         planes = jax.random.bernoulli(jax.random.key(0), shape=(3, 3, 4))
-        scalars = jnp.array([1.0, 2.0])
-        seen = symmetry.observation(Observation(planes, scalars))
         for plane in range(4):
-            np.testing.assert_array_equal(seen.planes[..., plane], symmetry.board(planes[..., plane]))
-        np.testing.assert_array_equal(seen.scalars, scalars)
+            np.testing.assert_array_equal(symmetry.board(planes)[..., plane], symmetry.board(planes[..., plane]))
 
 
-def test_policies_and_actions_of_one_position() -> None:
+def test_actions_of_a_mirrored_board() -> None:
     mirror = board_symmetry("mirror", lambda x: x[:, ::-1], (1, 3), 4)
-    policy = jnp.array([0.1, 0.2, 0.3, 0.4])
-    np.testing.assert_array_equal(mirror.policy(policy, jnp.int32(0)), policy[jnp.array([2, 1, 0, 3])])
-    assert int(mirror.action(jnp.int32(0), jnp.int32(1))) == 2
-    assert int(mirror.action(jnp.int32(3), jnp.int32(1))) == 3
+    assert mirror.actions.tolist() == [[2, 1, 0, 3]] * 2
     np.testing.assert_array_equal(mirror.inverse, mirror.actions)
 
 
@@ -55,7 +49,7 @@ def test_identity() -> None:
     same = identity(3)
     assert same.name == "identity"
     assert same.actions.tolist() == [[0, 1, 2]] * 2
-    np.testing.assert_array_equal(same.policy(jnp.arange(3), jnp.int32(1)), [0, 1, 2])
+    assert same.inverse.tolist() == [[0, 1, 2]] * 2
 
 
 def test_freeze() -> None:

@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tengen.games import go_katago, go_katago_gpu, go_ladders
+from tengen.games import go_gpu, go_katago, go_ladders
 from tengen.games.go_chains import chains_of
 from tengen.games.go_ladders import LadderLimits
-from tengen.gpu import nvrtc, program
+from tengen.gpu import program
 from tests.games.test_go_ladders import dense_boards, positions_of_games
 from tests.helpers.game_recording import make, start
+from tests.helpers.nvrtc import is_available as nvrtc_is_available
 from tests.oracles.go import Go
 from tests.oracles.go_katago import Position, Reader, areas, ladders
 
@@ -33,7 +34,7 @@ def compare(size: int, limits: LadderLimits, positions: list[Position]) -> None:
     """With the oracle."""
     chains, ko, turn = boards_of(size, positions)
     found = jax.device_get(go_ladders.read_on_gpu(chains, ko, turn, size, limits))
-    owned = np.asarray(go_katago_gpu.areas(chains, size, suicide=False))
+    owned = np.asarray(go_gpu.areas(chains, size, suicide=False))
     reader, rules = Reader(size), Go(size)
     for number, position in enumerate(positions):
         captured, attacks = ladders(reader, position, int(turn[number]))
@@ -64,7 +65,7 @@ def test_the_limits_are_those_of_the_plain_version(limits: LadderLimits) -> None
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.skipif(not nvrtc.is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
+@pytest.mark.skipif(not nvrtc_is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
 @pytest.mark.parametrize("size", [9, pytest.param(19, marks=pytest.mark.slow)])
 def test_the_programs_compile(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def compiled(kernel: program.Program, inputs: Any, outputs: Any, *, blocks: int) -> list[Any]:
@@ -72,10 +73,10 @@ def test_the_programs_compile(size: int, monkeypatch: pytest.MonkeyPatch) -> Non
         assert kernel.entry in program.ptx(kernel, program.OLDEST)
         return [jnp.zeros(out.shape, out.dtype) for out in outputs]
 
-    monkeypatch.setattr(go_katago_gpu.gpu, "call", compiled)
+    monkeypatch.setattr(go_gpu.gpu, "call", compiled)
     chains = jnp.zeros((4, size * size), jnp.uint8 if size < 12 else jnp.uint16)
     go_ladders.read_on_gpu(chains, jnp.zeros(4, jnp.int16), jnp.zeros(4, jnp.int32), size, go_ladders.limits(size))
-    go_katago_gpu.areas(chains, size, suicide=True)
+    go_gpu.areas(chains, size, suicide=True)
 
 
 @pytest.mark.gpu
@@ -102,7 +103,7 @@ def test_on_a_gpu(size: int, batch: int) -> None:
             ),
             (
                 jax.vmap(lambda board: go_katago._areas(board, size, False))(chains),
-                go_katago_gpu.areas(chains, size, False),
+                go_gpu.areas(chains, size, False),
             ),
         ]
         return states, legal, carry[2] + jnp.stack([(one != other).sum() for one, other in pairs])

@@ -15,6 +15,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.gpu import nvrtc, program
 from tengen.gpu.program import Program, call, defines
+from tests.helpers.nvrtc import is_available as nvrtc_is_available
 
 AFFINE = Program(
     "nets/board.cu",
@@ -25,7 +26,7 @@ AFFINE = Program(
     ),
 )
 needs_nvrtc = pytest.mark.skipif(
-    not nvrtc.is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)"
+    not nvrtc_is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)"
 )
 
 
@@ -108,7 +109,7 @@ def test_without_the_compiler_one_learns_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setattr(nvrtc, "_candidates", lambda: iter(["/nowhere/libnvrtc.so.13"]))
     nvrtc._library.cache_clear()
     try:
-        assert not nvrtc.is_available()
+        assert not nvrtc_is_available()
         with pytest.raises(nvrtc.CompilerError, match=r"pip install 'tengen-zero\[cuda\]'"):
             nvrtc.compile_ptx("", "x.cu", [])
     finally:

@@ -20,8 +20,8 @@ def add(base: Path, rows: int, **more: object) -> Path:
 
 def test_each_chunk_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path] = []
-    real = totals.read_meta
-    monkeypatch.setattr(totals, "read_meta", lambda path, **more: asked.append(path) or real(path, **more))
+    real = totals.peek_meta
+    monkeypatch.setattr(totals, "peek_meta", lambda path, **more: asked.append(path) or real(path, **more))
     counter = totals.TotalsCounter(tmp_path)
     assert counter.look() == totals.PlayedTotals()
     first = add(tmp_path, 8, finished=9)
@@ -63,9 +63,9 @@ def test_ratings(tmp_path: Path) -> None:
 def asked_of(base: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[totals.PlayedTotals, list[str]]:
     """What a new process finds, and the chunks that it had to read."""
     asked: list[str] = []
-    real = totals.read_meta
+    real = totals.peek_meta
     with monkeypatch.context() as patch:
-        patch.setattr(totals, "read_meta", lambda path, **more: asked.append(path.name) or real(path, **more))
+        patch.setattr(totals, "peek_meta", lambda path, **more: asked.append(path.name) or real(path, **more))
         return totals.TotalsCounter(base, memory).look(), asked
 
 

@@ -103,7 +103,7 @@ def test_numbers_of_the_optimiser_and_of_exploration_change_between_two_steps(ma
 
 def test_an_update_is_that_of_the_optimiser(make: Callable[..., Fitting]) -> None:
     trainer = make("host.lr_schedule.kind=linear", "host.lr_schedule.final=0.0", "host.lr_schedule.length=2")
-    role, batch = trainer.role("first"), trainer.roll_out("first", 8)
+    role, batch = trainer.roles["first"], trainer.roll_out("first", 8)
     graph, old = role.graph, role.parameters
 
     def loss(parameters: Any) -> Any:
@@ -202,7 +202,7 @@ def test_saved_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
     trainer.save(tmp_path)
     again: Any = make()
     again.load(tmp_path)
-    jax.tree.map(np.testing.assert_array_equal, again.role("first").parameters, trainer.role("first").parameters)
+    jax.tree.map(np.testing.assert_array_equal, again.roles["first"].parameters, trainer.roles["first"].parameters)
     trainer.train(1)
     trainer.save(tmp_path)
     with pytest.raises(TengenError, match="has a checkpoint of step 1, later than this one of step 0"):
@@ -232,7 +232,7 @@ def test_roll_outs(make: Callable[..., Fitting]) -> None:
     assert observations["scalars"].shape == after["scalars"].shape == (13, 2)
     assert trainer.samples == 13
     trainer.set_training(False)  # without exploration the games are all the same
-    trainer.role("first").lane = None
+    trainer.roles["first"].lane = None
     assert len(set(trainer.roll_out("first", 8).actions.tolist())) == 1
     trainer.collect("first", 20)
     assert len(trainer.first_replay_buffer) == 20
@@ -258,14 +258,14 @@ def test_roles_without_a_section_must_be_given(make: Callable[..., Fitting]) -> 
     with pytest.raises(OptionError, match="second_player: chain has no such role"):
         make(game=Chain(), second_player=Player("x", Random(Chain())))
     fixed = make(second_player=None, second_net=make().first_net)
-    before = fixed.role("second").parameters
+    before = fixed.roles["second"].parameters
     fixed.train(1)
-    assert fixed.role("second").parameters is before
+    assert fixed.roles["second"].parameters is before
     assert fixed.second_net is not None
     with pytest.raises(TengenError, match="so it cannot learn"):
         fixed.set_trainable("second", True)
     named = Fitting(replace(small(), players=replace(small().players, agent="last")), game=Turns())
-    assert named.role("second").player.name == "last"
+    assert named.roles["second"].player.name == "last"
     with pytest.raises(OptionError, match='"randm": no second has that name'):
         Fitting(replace(small(), players=replace(small().players, agent="randm")), game=Turns())
 
@@ -292,7 +292,7 @@ def test_networks_of_ones_own(make: Callable[..., Fitting]) -> None:
     mine = Mine(3)
     trainer.replace_nets(first_net=mine)
     np.testing.assert_array_equal(trainer.first_net.layer.kernel[...], mine.layer.kernel[...])
-    assert set(trainer.role("first").parameters) == {"layer.kernel", "layer.bias"}
+    assert set(trainer.roles["first"].parameters) == {"layer.kernel", "layer.bias"}
     trainer.set_training(False)
     assert trainer.first_net.dropout.deterministic
     trainer.set_training(True)
@@ -445,7 +445,7 @@ def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fittin
     given.eval()
     trainer: Any = make(first_net=given, second_player=None, second_net=Dropping())
     assert (trainer.first_net.dropout.deterministic, trainer.second_net.dropout.deterministic) == (False, True)
-    role = trainer.role("first")
+    role = trainer.roles["first"]
     assert role_rules.network(role.rule.graph, role.params).dropout.deterministic  # moves are played without dropout
     trainer.set_training(False)
     trainer.replace_nets(first_net=Dropping())
@@ -457,7 +457,7 @@ def test_networks_are_in_training_when_the_trainer_is(make: Callable[..., Fittin
 def test_names_of_earlier_versions_still_work(make: Callable[..., Fitting], tmp_path: Path) -> None:
     """Roles of all games were called host and agent, in programs and in checkpoints."""
     trainer = make()
-    assert trainer.roles["host"] is trainer.role("first")
+    assert trainer.roles["host"] is trainer.roles["first"]
     assert trainer.host_replay_buffer is trainer.first_replay_buffer
     trainer.extra["first"] = jnp.arange(3)
     trainer.first_lr_scheduler = train.Schedule.constant(0.25)

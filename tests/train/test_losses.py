@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from tengen.config.settings.train import LossSettings
@@ -13,7 +14,7 @@ from tengen.data.format.rows import UNKNOWN
 from tengen.errors import OptionError
 from tengen.games.targets import Target
 from tengen.nets.outputs import OFF_BOARD, Outputs
-from tengen.train.losses import MEAN_KNEE, MOVES_KNEE, SPREAD_KNEE, huber, losses, mean, value_target
+from tengen.train.losses import MEAN_KNEE, MOVES_KNEE, SPREAD_KNEE, losses, mean, value_target
 
 B, H, W, A = 5, 3, 3, 10
 SETTINGS = LossSettings(
@@ -240,7 +241,7 @@ def test_the_spread_is_learned_to_be_the_standard_deviation() -> None:
     misses = jnp.asarray(np.random.default_rng(0).normal(0, 4, 20000), jnp.float32)
     error = jnp.abs(misses) * math.sqrt(math.pi / 2)
     candidates = np.linspace(2, 6, 81)
-    each = [float(mean(huber(c - error, SPREAD_KNEE), jnp.ones(len(error)))) for c in candidates]
+    each = [float(mean(optax.huber_loss(c - error, delta=SPREAD_KNEE), jnp.ones(len(error)))) for c in candidates]
     assert candidates[int(np.argmin(each))] == pytest.approx(4, abs=0.25)
 
 

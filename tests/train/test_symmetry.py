@@ -49,14 +49,14 @@ def test_each_symmetry_against_the_game(name: str) -> None:
         expected = {
             "planes": one.board(given["planes"][row]),
             "scalars": one.scalars(given["scalars"][row]),
-            "policy": one.policy(given["policy"][row], mover),
-            "opponent_policy": one.policy(given["opponent_policy"][row], 1 - mover),
+            "policy": given["policy"][row][one.inverse[mover]],
+            "opponent_policy": given["opponent_policy"][row][one.inverse[1 - mover]],
         }
         for target in game.extra_targets:
             if target.per == "point":
                 expected[target.name] = one.board(given[target.name][row])
             elif target.per == "action":
-                expected[target.name] = one.policy(given[target.name][row], mover)
+                expected[target.name] = given[target.name][row][one.inverse[mover]]
         for key, value in given.items():
             wanted = expected.get(key, value[row])
             np.testing.assert_array_equal(found[key][row], wanted, err_msg=f"{key}: {one.name}, player {mover}")

@@ -18,7 +18,7 @@ from tengen.errors import OptionError
 from tengen.games.batching import choose
 from tengen.games.core import Game
 from tengen.selfplay.finished import FinishedGames, record_of
-from tengen.train.bucket import Bucket
+from tengen.train.base import Bucket
 
 Reply = dict[str, np.ndarray]
 Versions = tuple[int, int]

@@ -67,10 +67,10 @@ class Bits(NamedTuple):
         """Every square moved down by one number."""
         return Bits((self.low >> 1) | (self.high << 31), self.high >> 1)
 
-    def squares(self, count: int = 64) -> Bool[Array, " count"]:
-        """Whether each of the first `count` squares is in the set."""
+    def squares(self) -> Bool[Array, "64"]:
+        """Whether each square is in the set."""
         places = np.arange(32, dtype=np.uint32)
-        return (jnp.concatenate([(self.low >> places) & 1, (self.high >> places) & 1]) == 1)[:count]
+        return jnp.concatenate([(self.low >> places) & 1, (self.high >> places) & 1]) == 1
 
 
 def bits_of(squares: Bool[Array, " count"]) -> Bits:

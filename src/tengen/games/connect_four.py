@@ -1,13 +1,13 @@
 """Connect four on six rows and seven columns. See docs/games/connect_four.md."""
 
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt8
 
-from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, board_symmetry, identity
+from tengen.games.core import Game, Observation, RandomKey, Symmetry, board_symmetry, identity
 from tengen.games.text import check_counts, parse_grid, player_number, render_grid
 
 ROWS, COLUMNS = 6, 7
@@ -16,8 +16,6 @@ PLAYERS = ("x", "o")
 
 
 class ConnectFourState(NamedTuple):
-    """A position."""
-
     stones: UInt8[Array, "*batch 2 7"]  # for each player and column, bit r is the r-th row from the bottom
     turn: Int8[Array, "*batch"]  # who moves
     winner: Int8[Array, "*batch"]  # who has four in a line, or -1
@@ -30,14 +28,12 @@ class ConnectFour(Game[ConnectFourState]):
     version = 1
     players = PLAYERS
     drawn_as = "holes"
-    Options: ClassVar[type] = NoOptions
     num_actions = COLUMNS
     max_moves = ROWS * COLUMNS
     planes_shape = (ROWS, COLUMNS, 3)
     num_scalars = 0
 
     def init(self, key: RandomKey) -> ConnectFourState:
-        del key
         return ConnectFourState(jnp.zeros((2, COLUMNS), jnp.uint8), jnp.int8(0), jnp.int8(-1))
 
     def _play(self, state: ConnectFourState, action: Int32[Array, ""]) -> ConnectFourState:
@@ -96,12 +92,10 @@ class ConnectFour(Game[ConnectFourState]):
         return ConnectFourState(bits, jnp.int8(turn), jnp.int8(winner))
 
     def _action_name(self, state: ConnectFourState | None, action: int) -> str:
-        del state
         return str(action + 1)
 
 
 def has_four(columns: UInt8[Array, "7"]) -> Bool[Array, ""]:
-    """Whether there are four in a line."""
     x = columns.astype(jnp.uint32)
     upright = x & x >> 1 & x >> 2 & x >> 3
     a, b, c, d = (x[k : COLUMNS - 3 + k] for k in range(4))

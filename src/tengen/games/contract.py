@@ -16,7 +16,7 @@ import numpy as np
 
 from tengen import importing
 from tengen.errors import OptionError
-from tengen.games.core import BoardKind, Game, NoOptions, Symmetry
+from tengen.games.core import BoardKind, Game, Symmetry
 from tengen.games.targets import Target
 
 _BATCH = 2
@@ -39,25 +39,21 @@ def check_class(cls: Any, name: str) -> type[Game]:
     if missing:
         lacks = f"{cls.__name__} lacks the method {', '.join(sorted(missing))}"
         raise OptionError(f"{name}: {importing.where(cls)}: {lacks}")
-    options = getattr(cls, "Options", None)
-    if options is None:
-        cls.Options = NoOptions
-    elif not (isinstance(options, type) and dataclasses.is_dataclass(options)):
+    if not (isinstance(cls.Options, type) and dataclasses.is_dataclass(cls.Options)):
         raise OptionError(f"{name}: {importing.where(cls)}: Options: expected a frozen dataclass of settings")
     return cls
 
 
 def make(cls: type[Game], options: Any, name: str) -> Game:
     """The game under that name, checked. Raises OptionError."""
-    return _made(cls, options, name) if _is_hashable(options) else _checked(cls, options, name)
+    try:
+        return _make(cls, options, name)
+    except TypeError:  # the options have no hash
+        return _make.__wrapped__(cls, options, name)
 
 
 @lru_cache(maxsize=64)
-def _made(cls: type[Game], options: Any, name: str) -> Game:
-    return _checked(cls, options, name)
-
-
-def _checked(cls: type[Game], options: Any, name: str) -> Game:
+def _make(cls: type[Game], options: Any, name: str) -> Game:
     try:
         game = cls(options)
     except OptionError:
@@ -98,7 +94,9 @@ def _attributes(game: Game) -> Iterator[str]:
             "a tuple of height, width and planes",
         ),
         "extra_targets": (
-            lambda x: isinstance(x, tuple) and all(isinstance(t, Target) for t in x) and _all_differ(t.name for t in x),
+            lambda x: (
+                isinstance(x, tuple) and all(isinstance(t, Target) for t in x) and _names(tuple(t.name for t in x))
+            ),
             "a tuple of Target with different names",
         ),
         "players": (lambda x: _names(x) and len(x) in (1, 2), "a tuple of the names of player 0 and player 1"),
@@ -115,40 +113,33 @@ def _attributes(game: Game) -> Iterator[str]:
 
 def _shapes(game: Game) -> Iterator[str]:
     """Traces every method, alone and in a batch."""
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    state, wrong = _traced(game, "init", key)
-    yield from wrong
+    state, wrong = _traced(game, "init", jax.eval_shape(lambda: jax.random.key(0)))
     if wrong:
+        yield from wrong
         return
     after, wrong = _traced(game, "step", state, jax.ShapeDtypeStruct((), np.int32), written="_play")
     yield from wrong or _same_state(game, state, after, "_play")
-    expected: dict[str, tuple[tuple[int, ...], Any]] = {
-        "legal_actions": ((game.num_actions,), bool),
-        "to_play": ((), np.int32),
-        "is_over": ((), bool),
-        "returns": ((2,), np.float32),
+    expected: dict[str, dict[str, tuple[tuple[int, ...], Any]]] = {
+        "legal_actions": {"": ((game.num_actions,), bool)},
+        "to_play": {"": ((), np.int32)},
+        "is_over": {"": ((), bool)},
+        "returns": {"": ((2,), np.float32)},
+        "observe": {"planes": (game.planes_shape, bool), "scalars": ((game.num_scalars,), np.float32)},
     }
-    for method, (shape, dtype) in expected.items():
+    for method, parts in expected.items():
         found, wrong = _traced(game, method, state)
-        yield from wrong or _same_array(game, method, "", shape, dtype, found)
-    seen, wrong = _traced(game, "observe", state)
-    yield from wrong
-    if not wrong:
-        for part, shape, dtype in (("planes", game.planes_shape, bool), ("scalars", (game.num_scalars,), np.float32)):
-            yield from _same_array(game, "observe", f"{part}: ", shape, dtype, getattr(seen, part, None))
-    yield from _targets(game, state)
-    parts, wrong = _traced(game, "split", state)
-    yield from wrong
-    if not wrong:
-        joined, wrong = _traced(game, "join", *parts)
-        yield from wrong or _same_state(game, state, joined, "join")
+        yield from wrong
+        for part, (shape, dtype) in () if wrong else parts.items():
+            one = getattr(found, part, None) if part else found
+            yield from _same_array(game, method, f"{part}: " * bool(part), shape, dtype, one)
+    targets, wrong = _traced(game, "final_targets", state)
+    yield from wrong or _targets(game, targets)
+    split, wrong = _traced(game, "split", state)
+    joined, wrong = (None, wrong) if wrong else _traced(game, "join", *split)
+    yield from wrong or _same_state(game, state, joined, "join")
 
 
-def _targets(game: Game, state: Any) -> Iterator[str]:
-    found, wrong = _traced(game, "final_targets", state)
-    yield from wrong
-    if wrong:
-        return
+def _targets(game: Game, found: Any) -> Iterator[str]:
     declared = {target.name: target for target in game.extra_targets}
     if set(found) != set(declared):
         where, given = at(game, "final_targets"), ", ".join(found) or "nothing"
@@ -238,10 +229,8 @@ def _same_array(game: Game, method: str, what: str, shape: tuple[int, ...], dtyp
 
 
 def _words(found: Any) -> str:
-    return f"{found.dtype}{list(found.shape)}" if hasattr(found, "shape") else _short(found)
-
-
-def _short(found: Any) -> str:
+    if hasattr(found, "shape"):
+        return f"{found.dtype}{list(found.shape)}"
     return type(found).__name__ if jax.tree.leaves(found) else repr(found)
 
 
@@ -254,17 +243,5 @@ def _whole(value: Any, least: int) -> bool:
 
 
 def _names(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(name, str) and name for name in value) and _all_differ(value)
-
-
-def _all_differ(names: Iterable[Any]) -> bool:
-    found = list(names)
-    return len(set(found)) == len(found)
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+    texts = isinstance(value, tuple) and all(isinstance(name, str) and name for name in value)
+    return texts and len(set(value)) == len(value)

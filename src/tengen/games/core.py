@@ -14,12 +14,14 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float32, Int32, Key, Shaped
+from jaxtyping import Array, Bool, Float32, Int32, Key
 
 from tengen.games.targets import Target
 
 State = TypeVar("State")
 RandomKey = Key[Array, ""]
+Moves = Int32[Array, " batch"]  # one for each of a batch of games
+Which = Bool[Array, " batch"]  # of the games
 BoardKind = Literal["points", "squares", "marks", "holes", "hexagons"]
 """Stones on crossings (Go), on squares (Othello), crosses and rings (tic-tac-toe), discs that fall (connect four)."""
 
@@ -55,18 +57,6 @@ class Symmetry:
         """inverse[player, a] is the action that becomes a."""
         return np.argsort(self.actions, axis=1).astype(np.int32)
 
-    def observation(self, observation: Observation) -> Observation:
-        """The same position seen through the symmetry."""
-        return Observation(self.board(observation.planes), self.scalars(observation.scalars))
-
-    def action(self, action: Int32[Array, "*batch"], to_play: Int32[Array, "*#batch"]) -> Int32[Array, "*batch"]:
-        """What `action` of player `to_play` becomes."""
-        return jnp.asarray(self.actions)[to_play, action]
-
-    def policy(self, policy: Shaped[Array, " actions"], to_play: Int32[Array, ""] | int) -> Shaped[Array, " actions"]:
-        """Moves one value per action (a mask, probabilities, logits) with the actions."""
-        return policy[jnp.asarray(self.inverse)[to_play]]
-
 
 @dataclass(frozen=True)
 class NoOptions:
@@ -82,7 +72,7 @@ class Game(abc.ABC, Generic[State]):
 
     name: str
     version: int  # raised whenever the same actions would lead to another game or observation
-    Options: ClassVar[type]  # the frozen dataclass that declares the options
+    Options: ClassVar[type] = NoOptions  # the frozen dataclass that declares the options
     options: Any  # an instance of it
     num_actions: int
     most_legal_moves: int | None = None  # in a position, if far fewer than there are actions: search is faster then
@@ -114,12 +104,10 @@ class Game(abc.ABC, Generic[State]):
 
     def for_network(self, options: Mapping[str, Any]) -> "Game[State]":
         """This game with the observation of a network that was trained with other options, if that can be had."""
-        del options
         return self
 
     def states_for(self, other: "Game[State]", states: State) -> State:
         """States of this game as those of `other`, which `for_network` gave."""
-        del other
         return states
 
     # The rules
@@ -130,7 +118,6 @@ class Game(abc.ABC, Generic[State]):
 
     def init_varied(self, key: RandomKey, komi_spread: float) -> State:
         """A new game for self-play; if the rules have a komi, it is drawn around the configured one."""
-        del komi_spread
         return self.init(key)
 
     def step(self, state: State, action: Int32[Array, ""]) -> State:
@@ -163,7 +150,6 @@ class Game(abc.ABC, Generic[State]):
 
     def estimate(self, state: State) -> Float32[Array, "2"]:
         """A simple guess at the result of a running game, for games with `playout_moves`."""
-        del state
         return jnp.zeros(2, jnp.float32)
 
     def look(self, state: State) -> PositionInfo:
@@ -173,9 +159,7 @@ class Game(abc.ABC, Generic[State]):
         over, returns = self.is_over(state), self.returns(state)
         return PositionInfo(self.legal_actions(state), self.observe(state), over, returns, score)
 
-    def step_and_look(
-        self, states: State, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
-    ) -> tuple[State, PositionInfo]:
+    def step_and_look(self, states: State, actions: Moves, stay: Which | None = None) -> tuple[State, PositionInfo]:
         """`step`, then `look`, for a BATCH of games; games marked in `stay` make no move.
 
         A game may implement this faster than `vmap` does; the results are the same.
@@ -197,7 +181,6 @@ class Game(abc.ABC, Generic[State]):
 
     def join(self, node: State, kept: Any) -> State:
         """Undoes `split`; `kept` may also be that of the root, for any node of its tree."""
-        del kept
         return node
 
     def final_targets(self, state: State) -> dict[str, Array]:
@@ -205,7 +188,6 @@ class Game(abc.ABC, Generic[State]):
 
         It may be called in a running game too, where the values mean nothing.
         """
-        del state
         return {}
 
     def target(self, name: str) -> Target | None:
@@ -214,7 +196,6 @@ class Game(abc.ABC, Generic[State]):
 
     def record_facts(self, state: State) -> dict[str, Array]:
         """Numbers for the record of a finished game besides its moves and result, by name."""
-        del state
         return {}
 
     # For people
@@ -257,7 +238,6 @@ class Game(abc.ABC, Generic[State]):
 
     def _known_action(self, state: State, action: int) -> bool:
         """Whether the action has a name here (in some games an action belongs to one player only)."""
-        del state, action
         return True
 
 
@@ -267,7 +247,6 @@ def freeze(over: Bool[Array, ""], state: State, moved: State) -> State:
 
 
 def identity(num_actions: int) -> Symmetry:
-    """The symmetry that changes nothing."""
     same = np.arange(num_actions, dtype=np.int32)
     return Symmetry("identity", lambda x: x, lambda x: x, np.stack([same, same]))
 
@@ -284,7 +263,6 @@ def board_symmetry(name: str, board: Callable[[Array], Array], shape: tuple[int,
 
 
 def square_symmetries(size: int, num_actions: int) -> tuple[Symmetry, ...]:
-    """The eight symmetries of a square board."""
     turns: tuple[tuple[str, Callable[[Array], Array]], ...] = (
         ("identity", lambda x: x),
         ("rotate 90", lambda x: x.swapaxes(0, 1)[::-1]),

@@ -14,20 +14,14 @@ from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32, UInt, UInt32
 
 from tengen.games import go_chains as rules
 from tengen.games import go_gpu, go_katago, go_ladders
-from tengen.games.core import Game, Observation, PositionInfo, RandomKey, Symmetry, square_symmetries
+from tengen.games.core import Game, Moves, Observation, PositionInfo, RandomKey, Symmetry, Which, square_symmetries
 from tengen.games.go_chains import EMPTY
 from tengen.games.targets import OWNERSHIP, SCORE
 from tengen.games.text import GO_LETTERS, parse_grid, player_number, render_grid
 from tengen.schema import setting
 
-PLANES = (
-    "on board", "own stone", "opponent's stone", "chain with 1 liberty", "chain with 2 liberties",
-    "chain with 3 liberties", "banned by ko", "move 1 ago", "move 2 ago", "move 3 ago", "move 4 ago", "move 5 ago",
-)  # fmt: skip
-SCALARS = (
-    "pass 1 ago", "pass 2 ago", "pass 3 ago", "pass 4 ago", "pass 5 ago", "own komi / 20", "superko",
-    "positional or situational", "suicide of several stones", "a pass ends the game", "komi parity wave",
-)  # fmt: skip
+PLANES = (*go_katago.PLANES[:7], *go_katago.PLANES[9:14])
+SCALARS = tuple(go_katago.SCALARS[number] for number in go_katago.FROM_TENGEN)
 PLAYERS = ("black", "white")
 NO_POINT = -1
 REMEMBERED = 8  # positions that every node stores: enough for a triple ko, which repeats after six moves
@@ -36,17 +30,12 @@ NEVER = np.uint32(0xFFFFFFFF)  # an unused slot of a list of positions
 
 @dataclass(frozen=True)
 class GoOptions:
-    """Options of `go`."""
-
     size: int = setting(9, "points along one side of the board", low=2, high=19)
     komi: float = setting(7.0, "points that White gets", low=-400, high=400, multiple_of=0.5)
     ko: Literal["simple", "positional", "situational"] = setting("positional", "which repetitions are forbidden")
     suicide: bool = setting(False, "whether a move may capture several stones of its own colour")
     max_moves: int | None = setting(
-        None,
-        "moves until the board is scored as it stands (null: 2 * size * size, at least 50)",
-        low=1,
-        high=10000,
+        None, "moves until the board is scored as it stands (null: 2 * size * size, at least 50)", low=1, high=10000
     )
     observation: Literal["tengen", "katago"] = setting(
         "tengen",
@@ -68,18 +57,6 @@ class GoState(NamedTuple):
     recent: UInt32[Array, "*batch recent 2"]  # the newest positions, this one first; empty under simple ko
     history: UInt32[Array, "*batch history 2"]  # all positions; empty in tree nodes and under simple ko
     ladders: UInt32[Array, "*batch 4 words"] | None = None  # see go_katago; only with its observation
-
-
-class Marks(NamedTuple):
-    """Marks of every point, for legality and the observation of the player to move."""
-
-    mine: Bool[Array, " points"]
-    theirs: Bool[Array, " points"]
-    one: Bool[Array, " points"]  # stones of chains with one liberty
-    two: Bool[Array, " points"]
-    three: Bool[Array, " points"]
-    banned: Bool[Array, " points"]  # only ko forbids it
-    legal: Bool[Array, " points"]
 
 
 class Go(Game[GoState]):
@@ -133,7 +110,6 @@ class Go(Game[GoState]):
     # The rules
 
     def init(self, key: RandomKey) -> GoState:
-        del key
         nothing = go_katago.no_ladders(self.points) if self.katago else None
         return self._begin(jnp.zeros(self.points, self._dtype), 0, NO_POINT, nothing)
 
@@ -199,23 +175,19 @@ class Go(Game[GoState]):
         change = jnp.where(jnp.arange(self.points) == action, mine, 0) - jnp.where(move.captured, theirs, 0)
         if self.options.suicide:
             change -= jnp.where(move.died, mine, 0)
-        total = state.hash + change.sum(1, dtype=jnp.uint32)
-        return self._moved(state, action, move.chains, move.ko, total)
-
-    def _moved(self, state: GoState, action: Array, chains: Array, ko: Array, total: Array) -> GoState:
-        """The state after `action`, given its effect on the board."""
         moved = state._replace(
-            chains=chains,
+            chains=move.chains,
             turn=(1 - state.turn).astype(jnp.int8),
             moves=state.moves + jnp.int16(1),
             last=jnp.concatenate([action[None].astype(jnp.int16), state.last[:-1]]),
-            ko=ko.astype(jnp.int16),
-            hash=total,
-            ladders=self._ladders(state.ladders, chains, ko, 1 - self.to_play(state)),
+            ko=move.ko.astype(jnp.int16),
+            hash=state.hash + change.sum(1, dtype=jnp.uint32),
+            ladders=self._ladders(state.ladders, move.chains, move.ko, 1 - me),
         )
         return self._remember(moved)
 
-    def _mark(self, state: GoState) -> Marks:
+    def _marks(self, state: GoState) -> tuple[list[rules.PointMask], rules.PointMask]:
+        """The planes of the observation from the player's stones to the points that only ko bans; the legal points."""
         me = self.to_play(state)
         seen = rules.survey(state.chains, me, self.size, self.options.suicide)
         banned = jnp.arange(self.points) == state.ko
@@ -227,9 +199,9 @@ class Go(Game[GoState]):
             if len(state.history):
                 banned |= rules.repeats(situation, state.history, state.moves + 1)
         mine, theirs = rules.colour_is(state.chains, me), rules.colour_is(state.chains, 1 - me)
-        one, two, three = ((mine | theirs) & (seen.liberties == n) for n in (1, 2, 3))
+        few = ((mine | theirs) & (seen.liberties == n) for n in (1, 2, 3))
         legal = seen.playable & ~banned & ~self.is_over(state)
-        return Marks(mine, theirs, one, two, three, seen.playable & banned, legal)
+        return [mine, theirs, *few, seen.playable & banned], legal
 
     def legal_actions(self, state: GoState) -> Bool[Array, " actions"]:
         return self.look(state).legal
@@ -238,15 +210,12 @@ class Go(Game[GoState]):
         return self.look(state).observation
 
     def look(self, state: GoState) -> PositionInfo:
-        return self._look(state, self._mark(state), self._final_score(state))
-
-    def _look(self, state: GoState, marks: Marks, score: Array) -> PositionInfo:
+        marks, legal = self._marks(state)
         points = jnp.arange(self.points, dtype=jnp.int16)
         history = (points == state.last[k] for k in range(5))
-        planes = jnp.stack([jnp.ones(self.points, bool), *marks[:6], *history], -1)
-        observation = self._observation(state, planes)
-        over = self.is_over(state)
-        return PositionInfo(jnp.append(marks.legal, ~over), observation, over, rules.results(score), score)
+        observation = self._observation(state, jnp.stack([jnp.ones(self.points, bool), *marks, *history], -1))
+        over, score = self.is_over(state), self._final_score(state)
+        return PositionInfo(jnp.append(legal, ~over), observation, over, rules.results(score), score)
 
     def _observation(self, state: GoState, planes: Bool[Array, "points planes"]) -> Observation:
         """What a network sees, given the planes of Tengen's own observation."""
@@ -257,16 +226,12 @@ class Go(Game[GoState]):
             scalars = go_katago.scalars(scalars)
         return Observation(planes.reshape(self.planes_shape), scalars)
 
-    def step_and_look(
-        self, states: GoState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"] | None = None
-    ) -> tuple[GoState, PositionInfo]:
+    def step_and_look(self, states: GoState, actions: Moves, stay: Which | None = None) -> tuple[GoState, PositionInfo]:
         stay = jnp.zeros(actions.shape, bool) if stay is None else stay
         fused, plain = self.fused_step_and_look, super().step_and_look
         return lax.platform_dependent(states, actions, stay, cuda=fused, default=plain)
 
-    def fused_step_and_look(
-        self, states: GoState, actions: Int32[Array, " batch"], stay: Bool[Array, " batch"]
-    ) -> tuple[GoState, PositionInfo]:
+    def fused_step_and_look(self, states: GoState, actions: Moves, stay: Which) -> tuple[GoState, PositionInfo]:
         """`step_and_look` as one GPU program."""
         fixed = go_gpu.GoRules(
             size=self.size,
@@ -313,17 +278,13 @@ class Go(Game[GoState]):
         stones = (rules.colour_is(state.chains, 0), rules.colour_is(state.chains, 1))
 
         def spread(reach: Array) -> Array:
-            return reach | (empty & jnp.stack(rules.around(reach, size, False)).any(0))
+            return reach | (empty & rules.any_around(reach, size))
 
-        def both(reached: tuple[Array, Array]) -> tuple[Array, Array]:
-            return spread(reached[0]), spread(reached[1])
+        def body(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            black, white = (spread(spread(reach)) for reach in carry[:2])
+            return black, white, ((black != carry[0]) | (white != carry[1])).any()
 
-        def body(carry: tuple[tuple[Array, Array], Array]) -> tuple[tuple[Array, Array], Array]:
-            wider = both(both(carry[0]))
-            grew = (wider[0] != carry[0][0]) | (wider[1] != carry[0][1])
-            return wider, grew.any()
-
-        (black, white), _ = lax.while_loop(lambda carry: carry[1], body, (stones, jnp.bool_(True)))
+        black, white, _ = lax.while_loop(lambda carry: carry[2], body, (*stones, jnp.bool_(True)))
         return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(size, size)
 
     def score(self, state: GoState) -> Float32[Array, ""]:
@@ -391,7 +352,6 @@ class Go(Game[GoState]):
         return self.position(chains, turn, point)._replace(komi=jnp.int16(int(half_points)))
 
     def _action_name(self, state: GoState | None, action: int) -> str:
-        del state
         if action == self.points:
             return "pass"
         return f"{GO_LETTERS[action % self.size]}{self.size - action // self.size}"

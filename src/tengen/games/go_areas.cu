@@ -1,4 +1,4 @@
-// The areas of a batch of boards, as go_katago.py finds them, by Benson's algorithm. See go_katago_gpu.py for the arguments.
+// The areas of a batch of boards, as go_katago.py finds them, by Benson's algorithm. See go_gpu.py for the arguments.
 //
 // A team of TEAM threads works on one board in shared memory, which has a border of OUTSIDE points.
 //

@@ -30,21 +30,15 @@ class Around(NamedTuple):
 
 
 def chain_dtype(size: int) -> type:
-    """The smallest type that holds every chain number."""
     return jnp.uint8 if 2 * size * size <= 255 else jnp.uint16
 
 
 def around(values: Shaped[Array, " points"], size: int, outside: int | bool) -> Around:
     """The four neighbours of every point; beyond the edge the value is `outside`."""
-    grid = values.reshape(size, size)
-    padded = jnp.pad(grid, 1, constant_values=outside)
-    rows, columns = slice(1, size + 1), slice(1, size + 1)
-    return Around(
-        padded[:size, columns].reshape(-1),
-        padded[2:, columns].reshape(-1),
-        padded[rows, :size].reshape(-1),
-        padded[rows, 2:].reshape(-1),
-    )
+    padded = jnp.pad(values.reshape(size, size), 1, constant_values=outside)
+    middle = slice(1, size + 1)
+    sides = padded[:size, middle], padded[2:, middle], padded[middle, :size], padded[middle, 2:]
+    return Around(*(side.reshape(-1) for side in sides))
 
 
 def colour_is(chains: UInt[Array, "*points"], colour: Array | int) -> Bool[Array, "*points"]:
@@ -66,6 +60,11 @@ def first_of_its_chain(near: Around) -> tuple[Array, Array, Array, Array]:
     )
 
 
+def any_around(mask: PointMask, size: int) -> PointMask:
+    """Whether a neighbour of each point is in the mask."""
+    return jnp.stack(around(mask, size, False)).any(0)
+
+
 def chain_sums(chains: Chains, values: tuple[Sums, ...]) -> tuple[Sums, ...]:
     """For each of the `values`: at every stone the sum over the stones of its chain."""
     points = chains.shape[0]
@@ -73,14 +72,17 @@ def chain_sums(chains: Chains, values: tuple[Sums, ...]) -> tuple[Sums, ...]:
     return tuple(jnp.zeros(points + 1, v.dtype).at[root].add(v)[root] for v in values)
 
 
-def own_liberties(chains: Chains, near: Around, size: int) -> Int32[Array, " points"]:
-    """The liberties that each stone is the first of its chain to claim; over a chain they add up to its liberties."""
+def sums_of_liberties(chains: Chains, near: Around, size: int, worth: Sequence[Sums | int]) -> Sums:
+    """At every stone, the sum over its chain's liberties: `worth` is that of the liberties below, above, right, left.
+
+    Each liberty is claimed by one stone of the chain.
+    """
     empty = chains == EMPTY
-    up, down, left, right = (around(empty & f, size, False) for f in first_of_its_chain(near))
+    up, down, left, right = (around(empty & first, size, False) for first in first_of_its_chain(near))
     # The stone above an empty point finds that point below itself, and so on.
-    claims = (up.down, down.up, left.right, right.left)
-    counted = sum(claim.astype(jnp.int32) for claim in claims)
-    return jnp.where(empty, 0, counted)
+    claims = zip((up.down, down.up, left.right, right.left), worth, strict=True)
+    claimed = sum(jnp.where(claim, value, 0) for claim, value in claims)
+    return chain_sums(chains, (jnp.where(empty, 0, claimed).astype(jnp.int32),))[0]
 
 
 class ChainMove(NamedTuple):
@@ -92,19 +94,24 @@ class ChainMove(NamedTuple):
     ko: Number  # where the other player may not recapture at once, or -1
 
 
+def beside(point: Number, size: int) -> tuple[Int32[Array, "4"], Bool[Array, "4"]]:
+    """The neighbours of a point, and which of them are on the board; none are for a pass (any other number)."""
+    points, row, column = size * size, point // size, point % size
+    inside = jnp.stack([row > 0, row < size - 1, column > 0, column < size - 1]) & (point < points)
+    return jnp.clip(jnp.stack([point - size, point + size, point - 1, point + 1]), 0, points - 1), inside
+
+
 def move(chains: Chains, action: Number, me: Number, size: int, suicide: bool) -> ChainMove:
     """Puts a stone of player `me` on point `action`; a pass (any other number) leaves the board as it is."""
     points = size * size
     placed = jnp.arange(points, dtype=jnp.int32) == action
-    row, column = action // size, action % size
-    neighbours = jnp.stack([action - size, action + size, action - 1, action + 1])
-    inside = jnp.stack([row > 0, row < size - 1, column > 0, column < size - 1]) & (action < points)
-    beside = jnp.where(inside, chains[jnp.clip(neighbours, 0, points - 1)], EMPTY)  # [4]
-    mine, theirs = colour_is(beside, me), colour_is(beside, 1 - me)
+    at, inside = beside(action, size)
+    near = jnp.where(inside, chains[at], EMPTY)  # [4]
+    mine, theirs = colour_is(near, me), colour_is(near, 1 - me)
 
     free = (chains == EMPTY) & ~placed
-    touches_free = jnp.stack(around(free, size, False)).any(0)
-    member = chains[:, None] == beside[None, :]  # [P, 4]
+    touches_free = any_around(free, size)
+    member = chains[:, None] == near[None, :]  # [P, 4]
     alive = (member & touches_free[:, None]).any(0)
     captured = (member & (theirs & ~alive)).any(1)
     captures = captured.sum(dtype=jnp.int32)
@@ -135,9 +142,8 @@ def survey(chains: Chains, me: Number, size: int, suicide: bool) -> ChainSurvey:
     empty = chains == EMPTY
     mine = colour_is(chains, me)
     near = around(chains, size, EMPTY)
-    (liberties,) = chain_sums(chains, (own_liberties(chains, near, size),))
-    free_beside = jnp.stack(around(empty, size, False)).any(0)
-    safe_beside = jnp.stack(around(mine & (liberties >= 2), size, False)).any(0)
+    liberties = sums_of_liberties(chains, near, size, (1, 1, 1, 1))
+    free_beside, safe_beside = any_around(empty, size), any_around(mine & (liberties >= 2), size)
     capture = jnp.stack(around(~empty & ~mine & (liberties == 1), size, False))
     own_beside = jnp.stack(around(mine, size, False))
     lives = free_beside | safe_beside | capture.any(0)
@@ -192,9 +198,7 @@ def results(score: Float32[Array, "*batch"]) -> Float32[Array, "*batch 2"]:
     return jnp.stack([jnp.sign(score), -jnp.sign(score)], -1)
 
 
-def repeats(
-    situation: UInt32[Array, "points 2"], past: UInt32[Array, "length 2"], count: Array | int
-) -> Bool[Array, " points"]:
+def repeats(situation: UInt32[Array, "points 2"], past: UInt32[Array, "length 2"], count: Array | int) -> PointMask:
     """Whether each `situation` is among the first `count` of the list `past`."""
     chunk = min(32, past.shape[0])  # so that a short game does not pay for the longest possible one
 

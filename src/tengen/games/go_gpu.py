@@ -1,11 +1,11 @@
-"""Go's rules on a GPU: `step_and_look` for a batch of games (`go.cu`)."""
+"""Go on a GPU, for batches of games: rules (`go.cu`), and ladders and areas for KataGo's observation."""
 
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int16, Int32, UInt32
+from jaxtyping import Array, Bool, Int16, Int32, UInt, UInt32
 
 from tengen import gpu
 from tengen.gpu.program import defines
@@ -45,21 +45,27 @@ class GoRules(NamedTuple):
     max_moves: int
 
 
-def teams(rules: GoRules) -> int:
+def _teams(points: int) -> int:
     """Games per block: one warp plays a small board."""
-    return _THREADS // 32 if rules.size**2 <= 128 else 1
+    return _THREADS // 32 if points <= 128 else 1
+
+
+def _chain(dtype: Any) -> str:
+    """The type of a chain's number in memory."""
+    return "u8" if np.dtype(dtype).itemsize == 1 else "u16"
 
 
 def program(rules: GoRules, batch: int, kept: int, older: int, chain: Any) -> gpu.Program:
     """The program for a batch of games; `kept` and `older` are the lengths of the lists of positions."""
+    teams = _teams(rules.size**2)
     return gpu.Program(
         "games/go.cu",
         "go_move_and_look",
         threads=_THREADS,
         defines=defines(
             SIZE=rules.size,
-            TEAM=_THREADS // teams(rules),
-            TEAMS=teams(rules),
+            TEAM=_THREADS // teams,
+            TEAMS=teams,
             BATCH=batch,
             MAX_MOVES=rules.max_moves,
             KEPT=kept,
@@ -67,7 +73,7 @@ def program(rules: GoRules, batch: int, kept: int, older: int, chain: Any) -> gp
             SUICIDE=rules.suicide,
             SUPERKO=rules.superko,
             SITUATIONAL=rules.situational,
-            CHAIN="u8" if np.dtype(chain).itemsize == 1 else "u16",
+            CHAIN=_chain(chain),
         ),
     )
 
@@ -101,8 +107,49 @@ def move_and_look(
             number,
             number,
         ],
-        blocks=-(-batch // teams(rules)),
+        blocks=-(-batch // _teams(points)),
     )
     after = GoPosition(*found[: len(inputs)])
     after = after if kept else after._replace(recent=before.recent)
     return after, GoLook(*found[len(inputs) :])
+
+
+def ladders(
+    chains: UInt[Array, "batch points"],
+    ko: Int16[Array, " batch"],
+    turn: Int32[Array, " batch"],
+    size: int,
+    moves: int,
+    depth: int,
+) -> tuple[Bool[Array, "batch points"], Bool[Array, "batch points"]]:
+    """The stones captured in ladders, and the moves that start one, as `go_ladders.read` gives them."""
+    batch, points = chains.shape
+    games = 8 if points <= 128 else 4  # in a block: enough for all of its threads to have something to read
+    program = gpu.Program(
+        "games/go_ladders.cu",
+        "go_ladders",
+        threads=_THREADS,
+        defines=defines(
+            SIZE=size, BATCH=batch, GAMES=games, THREADS=_THREADS, MOVES=moves, DEPTH=depth,
+            EXACT=2 * depth >= 3 * points, CHAIN=_chain(chains.dtype),
+        ),
+    )  # fmt: skip
+    shape = jax.ShapeDtypeStruct(chains.shape, jnp.uint8)
+    (marks,) = gpu.call(program, [chains, ko, turn], [shape], blocks=-(-batch // games))
+    return marks & 1 > 0, marks & 2 > 0
+
+
+def areas(chains: UInt[Array, "batch points"], size: int, suicide: bool) -> Bool[Array, "batch 2 points"]:
+    """The points of Black and White, as `go_katago.areas` gives them."""
+    batch, points = chains.shape
+    teams = _teams(points)
+    program = gpu.Program(
+        "games/go_areas.cu",
+        "go_areas",
+        threads=_THREADS,
+        defines=defines(
+            SIZE=size, BATCH=batch, TEAM=_THREADS // teams, TEAMS=teams, SUICIDE=suicide, CHAIN=_chain(chains.dtype)
+        ),
+    )
+    (owner,) = gpu.call(program, [chains], [jax.ShapeDtypeStruct(chains.shape, jnp.uint8)], blocks=-(-batch // teams))
+    return owner[:, None] == jnp.array([1, 2], jnp.uint8)[:, None]

@@ -1,8 +1,7 @@
 """KataGo's inputs (version 7) of a position: 22 planes and 19 scalars, for area scoring without tax and button."""
 
 from collections.abc import Callable
-from functools import cache
-from typing import NamedTuple
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +9,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, UInt, UInt32
 
 from tengen.games import go_chains as rules
-from tengen.games import go_katago_gpu, go_ladders
+from tengen.games import go_gpu, go_ladders
 from tengen.games.batching import joined
-from tengen.games.go_chains import EMPTY
+from tengen.games.go_chains import EMPTY, Chains, PointMask
 
 PLANES = (
     "on board", "own stone", "opponent's stone", "chain with 1 liberty", "chain with 2 liberties",
@@ -25,7 +24,7 @@ SCALARS = (
     "positional or situational", "suicide of several stones", "territory scoring", "tax", "tax on all groups",
     "encore 1", "encore 2", "a pass ends the game", "asymmetric visits", "their size", "button", "komi parity wave",
 )  # fmt: skip
-_FROM_TENGEN = (0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 18)  # the scalars of KataGo that Tengen's own observation has
+FROM_TENGEN = (0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 18)  # the scalars of KataGo that Tengen's own observation has
 
 PackedLadders = UInt32[Array, "4 words"]
 """A bit for every point: the stones captured in a ladder now, one and two moves ago, and the moves that start one."""
@@ -78,7 +77,7 @@ def planes(
 
 def scalars(plain: Float32[Array, " 11"]) -> Float32[Array, " 19"]:
     """All scalars, given those of Tengen's own observation; the rest belongs to rules that Tengen does not have."""
-    return jnp.zeros(len(SCALARS), jnp.float32).at[jnp.array(_FROM_TENGEN)].set(plain)
+    return jnp.zeros(len(SCALARS), jnp.float32).at[jnp.array(FROM_TENGEN)].set(plain)
 
 
 def _pack(mask: Bool[Array, " points"]) -> UInt32[Array, " words"]:
@@ -106,33 +105,24 @@ def areas(chains: UInt[Array, " points"], size: int, suicide: bool) -> Bool[Arra
 @cache
 def _finding(size: int, suicide: bool) -> Callable[[Array], Array]:
     """`areas` for a batch of boards."""
-    plain = jax.vmap(lambda chains: _areas(chains, size, suicide))
-
-    def program(chains: Array) -> Array:
-        return go_katago_gpu.areas(chains, size, suicide)
-
+    plain = jax.vmap(partial(_areas, size=size, suicide=suicide))
+    program = partial(go_gpu.areas, size=size, suicide=suicide)
     return joined(lambda chains: lax.platform_dependent(chains, cuda=program, default=plain))
 
 
 def _areas(chains: UInt[Array, " points"], size: int, suicide: bool) -> Bool[Array, "2 points"]:
     both = jnp.stack([rules.colour_is(chains, 0), rules.colour_is(chains, 1)])
-    found: _Territory = jax.vmap(lambda own: _territory(jnp.where(own, chains, EMPTY), chains == EMPTY, size, suicide))(
-        both
-    )
-    safe, held = found.safe, found.plain | both
+    each = jax.vmap(lambda own: _territory(jnp.where(own, chains, EMPTY), chains == EMPTY, size, suicide))
+    safe, plain = each(both)
+    held = plain | both
     white = safe[1] | (held[1] & ~safe[0])
     return jnp.stack([(safe[0] | held[0]) & ~white, white])
 
 
-class _Territory(NamedTuple):
-    """The points of one colour."""
+def _territory(chains: Chains, empty: PointMask, size: int, suicide: bool) -> tuple[PointMask, PointMask]:
+    """Pass-alive chains of one colour with what they surround, and empty regions that only this colour touches.
 
-    safe: Bool[Array, " points"]  # pass-alive chains and what they surround
-    plain: Bool[Array, " points"]  # empty regions that only this colour touches
-
-
-def _territory(chains: UInt[Array, " points"], empty: Bool[Array, " points"], size: int, suicide: bool) -> _Territory:
-    """Benson's algorithm for one colour; `chains` has only its stones.
+    This is Benson's algorithm; `chains` has only the stones of the colour.
 
     A region is a maximal set of connected points without them. It is vital for a chain if each of its points (if
     suicide is illegal, each empty one) touches the chain. Chains live if they keep two vital regions that only
@@ -144,15 +134,14 @@ def _territory(chains: UInt[Array, " points"], empty: Bool[Array, " points"], si
     near = rules.around(chains, size, EMPTY)
     region = _regions(outside, size)
     here = jnp.arange(points, dtype=jnp.int32)
-    touching = (near.up != EMPTY) | (near.down != EMPTY) | (near.left != EMPTY) | (near.right != EMPTY)
+    touching = rules.any_around(own, size)
     # A vital region touches the chain with its first empty point, which has at most four neighbours.
     first = jnp.full(points + 1, points).at[region].min(jnp.where(outside & empty, here, points))[region]
     choices = rules.Around(*(jnp.append(beside, jnp.zeros(1, beside.dtype))[first] for beside in near))
 
     def misses(choice: Array) -> Array:
         """The points that keep a region from being vital for the chosen chain."""
-        near_it = (near.up == choice) | (near.down == choice) | (near.left == choice) | (near.right == choice)
-        return (empty | suicide) & ~near_it
+        return (empty | suicide) & ~(jnp.stack(near) == choice).any(0)
 
     counted = jnp.stack([*map(misses, choices), ~empty, touching, ~touching], -1).astype(jnp.int32)
     totals = jnp.zeros((points + 1, counted.shape[1]), jnp.int32).at[region].add(counted)[region]
@@ -166,7 +155,7 @@ def _territory(chains: UInt[Array, " points"], empty: Bool[Array, " points"], si
 
     def survive(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         alive = carry[0]
-        doubtful = jnp.stack(rules.around(own & ~alive, size, False)).any(0)
+        doubtful = rules.any_around(own & ~alive, size)
         shared = jnp.zeros(points + 1, bool).at[jnp.where(doubtful, region, points)].set(True)[region]
         eyes = jnp.zeros(points + 1, jnp.int32).at[jnp.where(shared, points, for_chain)].add(1)
         left = alive & (eyes[root] >= 2)
@@ -175,7 +164,7 @@ def _territory(chains: UInt[Array, " points"], empty: Bool[Array, " points"], si
     alive, shared, _ = lax.while_loop(lambda carry: carry[2], survive, (own, own, own.any()))
     pure = outside & (stones == 0) & (border > 0)
     surrounded = outside & ~shared & (border > 0)
-    return _Territory(alive | (surrounded & (pure | (inner <= 1))), pure)
+    return alive | (surrounded & (pure | (inner <= 1))), pure
 
 
 def _regions(outside: Bool[Array, " points"], size: int) -> Int32[Array, " points"]:

@@ -1,4 +1,4 @@
-// The ladders of a batch of boards, as go_ladders.py reads them. See go_katago_gpu.py for the arguments.
+// The ladders of a batch of boards, as go_ladders.py reads them. See go_gpu.py for the arguments.
 //
 // The games of a block share one queue of ladders, from which each thread takes the next. A thread reads its ladder alone,
 // depth first, on a board of bits.

@@ -20,10 +20,11 @@ from jax import lax
 from jaxtyping import Array, Bool, Int16, Int32, UInt, UInt8
 
 from tengen.games import go_chains as rules
-from tengen.games import go_katago_gpu
+from tengen.games import go_gpu
 from tengen.games.batching import joined
-from tengen.games.go_chains import EMPTY
+from tengen.games.go_chains import EMPTY, Number, any_around
 
+Boards = UInt[Array, "batch points"]  # chains
 NOWHERE = -1
 _READERS = 8  # few, because CPUs compute them one after the other, and the last ladders are waited for
 _SHIFT = 512  # more than the points of a board
@@ -37,8 +38,6 @@ class LadderLimits(NamedTuple):
 
 
 class Ladders(NamedTuple):
-    """The ladders of a board."""
-
     captured: Bool[Array, "*batch points"]  # stones of chains that a ladder captures
     attacks: Bool[Array, "*batch points"]  # moves of the player to move that start a ladder
 
@@ -95,11 +94,7 @@ def read(chains: UInt[Array, " points"], ko: Array, turn: Array, size: int, limi
 def _reading(size: int, limits: LadderLimits) -> Callable[..., Ladders]:
     """`read` for a batch of boards."""
 
-    def plain(chains: Array, ko: Array, turn: Array) -> Ladders:
-        return _read_all(chains, ko, turn, size, limits)
-
-    def program(chains: Array, ko: Array, turn: Array) -> Ladders:
-        return read_on_gpu(chains, ko, turn, size, limits)
+    plain, program = (partial(reader, size=size, limits=limits) for reader in (_read_all, read_on_gpu))
 
     def choose(chains: Array, ko: Array, turn: Array) -> Ladders:
         return lax.platform_dependent(chains, ko, turn, cuda=program, default=plain)
@@ -108,32 +103,26 @@ def _reading(size: int, limits: LadderLimits) -> Callable[..., Ladders]:
     return joined(choose if limits != full_limits(size) else plain)
 
 
-def read_on_gpu(
-    chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits
-) -> Ladders:
+def read_on_gpu(chains: Boards, ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
     """The ladders of a batch of boards by one GPU program."""
-    found = go_katago_gpu.ladders(
-        chains, ko.astype(jnp.int16), turn.astype(jnp.int32), size, limits.moves, limits.depth
-    )
-    return Ladders(*found)
+    return Ladders(*go_gpu.ladders(chains, ko.astype(jnp.int16), turn.astype(jnp.int32), size, *limits))
 
 
 @partial(jax.jit, static_argnames=("size", "limits"))
-def _read_all(chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
+def _read_all(chains: Boards, ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
     points = chains.shape[1]
     wanted, liberties = jax.vmap(lambda board, banned: _tasks(board, banned, size))(chains, ko)  # [B, 4, P], [B, P]
     count = wanted.sum(dtype=jnp.int32)
     (queue,) = jnp.nonzero(wanted.reshape(-1), size=wanted.size, fill_value=0)
-    readers = _READERS
-    depth = min(limits.depth, limits.moves)
+    stacks = _READERS, min(limits.depth, limits.moves)
     start = _Readers(
-        frames=jnp.zeros((readers, depth, 2, points), chains.dtype),
-        ko=jnp.full((readers, depth), NOWHERE, jnp.int16),
-        tried=jnp.zeros((readers, depth), jnp.int32),
-        open=jnp.zeros((readers, depth), bool),
-        depth=jnp.zeros(readers, jnp.int32),
-        moves=jnp.zeros(readers, jnp.int32),
-        task=jnp.full(readers, NOWHERE, jnp.int32),
+        frames=jnp.zeros((*stacks, 2, points), chains.dtype),
+        ko=jnp.full(stacks, NOWHERE, jnp.int16),
+        tried=jnp.zeros(stacks, jnp.int32),
+        open=jnp.zeros(stacks, bool),
+        depth=jnp.zeros(_READERS, jnp.int32),
+        moves=jnp.zeros(_READERS, jnp.int32),
+        task=jnp.full(_READERS, NOWHERE, jnp.int32),
         taken=jnp.int32(0),
         captured=jnp.zeros(wanted.size, bool),
     )
@@ -239,6 +228,7 @@ def _round(now: _Readers, boards: _Board, queue: Array, count: Array, size: int,
     goes_on = busy & ~decided & ~gives_up
     put = (older == depth[:, None]) & goes_on[:, None]
     content = jnp.stack([node.board.chains, (node.priority * 4 + node.board.liberties).astype(frame.dtype)], 1)
+    fallen = jnp.where(over & captured & ~gives_up, task, now.captured.shape[0])
     return _Readers(
         frames=now.frames.at[each, jnp.where(goes_on, depth, frames)].set(content, mode="drop"),
         ko=jnp.where(put, jnp.where(begins, NOWHERE, node.ko)[:, None], now.ko).astype(jnp.int16),
@@ -248,9 +238,7 @@ def _round(now: _Readers, boards: _Board, queue: Array, count: Array, size: int,
         moves=moves,
         task=jnp.where(over, NOWHERE, task),
         taken=now.taken + begins.sum(dtype=jnp.int32),
-        captured=now.captured.at[jnp.where(over & captured & ~gives_up, task, now.captured.shape[0])].set(
-            True, mode="drop"
-        ),
+        captured=now.captured.at[fallen].set(True, mode="drop"),
     )
 
 
@@ -260,22 +248,20 @@ def _ranks(priority: UInt[Array, "*batch points"]) -> Int32[Array, "*batch point
     return jnp.where(priority > 0, priority.astype(jnp.int32) * points + points - jnp.arange(points), 0)
 
 
-def _after(
-    before: _Board, move: Int32[Array, ""], banned: Array, stone: Array, defender: Array, attacks: Array, *, size: int
-) -> _Node:
+def _after(before: _Board, move: Number, ban: Array, stone: Array, defender: Array, attacks: Array, size: int) -> _Node:
     """The position after a move of the attacker or the defender, and whether it is decided."""
     chains, ko, legal = _play(before, move, jnp.where(attacks, 1 - defender, defender), size)
-    legal &= move != banned
+    legal &= move != ban
     empty = chains == EMPTY
     near = rules.around(chains, size, EMPTY)
-    beside = _any_around(chains == chains[stone], size)
+    beside = any_around(chains == chains[stone], size)
     liberties = empty & beside
     count = liberties.sum()
     room = _room(empty, size)
     of_chain = _liberties(chains, near, size) % _SHIFT
     in_atari = rules.colour_is(chains, 1 - defender) & (of_chain == 1)
     (touching,) = rules.chain_sums(chains, ((in_atari & beside).astype(jnp.int32),))
-    rescues = empty & _any_around(in_atari & (touching > 0), size)
+    rescues = empty & any_around(in_atari & (touching > 0), size)
 
     here = jnp.arange(chains.shape[0])
     low = jnp.argmax(liberties)
@@ -284,9 +270,8 @@ def _after(
     attacker = jnp.where(liberties & (room[jnp.where(here == low, high, low)] - close < 3), 1 + room - close, 0)
     defence = jnp.where(rescues, 2, liberties)
 
-    escaped = jnp.where(
-        attacks, (count >= 2) | (liberties & (room >= 3)).any(), (count >= 3) | ((count == 2) & ~attacker.any())
-    )
+    breathes = (count >= 2) | (liberties & (room >= 3)).any()
+    escaped = jnp.where(attacks, breathes, (count >= 3) | ((count == 2) & ~attacker.any()))
     return _Node(
         board=_Board(chains, jnp.minimum(of_chain, 3).astype(jnp.uint8)),
         ko=ko.astype(jnp.int16),
@@ -300,9 +285,7 @@ def _after(
 def _play(board: _Board, move: Int32[Array, ""], me: Array, size: int) -> tuple[Array, Array, Array]:
     """The chains after a move (a pass is any number that is not a point), the ko point, and whether it is legal."""
     chains, points = board.chains, size * size
-    row, column = move // size, move % size
-    inside = jnp.stack([row > 0, row < size - 1, column > 0, column < size - 1]) & (move < points)
-    at = jnp.clip(jnp.stack([move - size, move + size, move - 1, move + 1]), 0, points - 1)
+    at, inside = rules.beside(move, size)
     beside, liberties = jnp.where(inside, chains[at], EMPTY), board.liberties[at]
     mine, theirs = rules.colour_is(beside, me), rules.colour_is(beside, 1 - me)
     taken = theirs & (liberties == 1)
@@ -326,15 +309,15 @@ def _double_ko(board: _Board, stone: Array, defender: Array, *, size: int) -> Bo
     chains = board.chains
     empty, mine = chains == EMPTY, rules.colour_is(chains, defender)
     in_atari = mine & (board.liberties == 1)
-    alone = in_atari & ~_any_around(mine, size)
-    mouth = (_room(in_atari, size) == 1) & (_room(alone, size) == 1) & ~_any_around(~mine, size)
-    liberties = empty & _any_around(chains == chains[stone], size)
+    alone = in_atari & ~any_around(mine, size)
+    mouth = (_room(in_atari, size) == 1) & (_room(alone, size) == 1) & ~any_around(~mine, size)
+    liberties = empty & any_around(chains == chains[stone], size)
 
     def connected(point: Array) -> Array:
         """The liberties of the chain after a move there."""
         around = jnp.stack(rules.around(chains, size, EMPTY))[:, point]
         joined = mine & (chains[:, None] == around).any(1)
-        return (empty & _any_around(joined, size)).sum() - 1
+        return (empty & any_around(joined, size)).sum() - 1
 
     low, high = jnp.argmax(liberties), liberties.shape[0] - 1 - jnp.argmax(liberties[::-1])
     return (mouth | ~liberties).all() & (connected(low) <= 2) & (connected(high) <= 2)
@@ -347,25 +330,13 @@ def _root(chains: UInt[Array, "*points"]) -> Int32[Array, "*points"]:
 
 def _liberties(chains: Array, near: rules.Around, size: int) -> Int32[Array, " points"]:
     """At every stone, the number of its chain's liberties plus _SHIFT times the sum of their points."""
-    empty = chains == EMPTY
     here = jnp.arange(chains.shape[0], dtype=jnp.int32)
-    claims = [
-        # The stone above an empty point finds that point below itself, and so on.
-        jnp.where(rules.around(empty & first, size, False)[opposite] & ~empty, 1 + _SHIFT * (here + step), 0)
-        for first, opposite, step in zip(
-            rules.first_of_its_chain(near), (1, 0, 3, 2), (size, -size, 1, -1), strict=True
-        )
-    ]
-    return rules.chain_sums(chains, (claims[0] + claims[1] + claims[2] + claims[3],))[0]
+    return rules.sums_of_liberties(chains, near, size, [1 + _SHIFT * (here + step) for step in (size, -size, 1, -1)])
 
 
 def _room(mask: Array, size: int) -> Int32[Array, " points"]:
     """How many of the neighbours of every point are in the mask."""
     return jnp.stack(rules.around(mask, size, False)).sum(0, dtype=jnp.int32)
-
-
-def _any_around(mask: Array, size: int) -> Bool[Array, " points"]:
-    return jnp.stack(rules.around(mask, size, False)).any(0)
 
 
 def _adjacent(one: Array, other: Array, size: int) -> Array:

@@ -77,7 +77,6 @@ _COMPACT = re.compile(
 
 
 def of_game(options: Any) -> Rules:
-    """The rules of a game with these options (`GoOptions`)."""
     return _rules(options.ko.upper(), "0", friendly=False, suicide=options.suicide)
 
 
@@ -87,10 +86,8 @@ def parse(text: str) -> Rules:
     if text.startswith("{"):
         return _from_json(text)
     if compact := _COMPACT.fullmatch(text):
-        given = {key: value for key, value in compact.groupdict().items() if value is not None}
-        return _filled(
-            {key: value == "1" if isinstance(_VALUES[key][0], bool) else value for key, value in given.items()}
-        )
+        given = ((key, value) for key, value in compact.groupdict().items() if value is not None)
+        return _filled({key: value == "1" if False in _VALUES[key] else value for key, value in given})
     for name, rules in NAMED.items():
         if _plain(name) == _plain(text):
             return dict(rules)
@@ -139,7 +136,6 @@ def _from_json(text: str) -> Rules:
 
 
 def _filled(given: Rules) -> Rules:
-    """Fills in KataGo's defaults."""
     tax = {"tax": "SEKI"} if given.get("scoring") == "TERRITORY" else {}
     return _TROMP_TAYLOR | tax | given
 

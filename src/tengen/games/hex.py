@@ -13,14 +13,13 @@ from tengen.games.targets import OWNERSHIP
 from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
 from tengen.schema import setting
 
+Chains = Int16[Array, " points"]
 PLAYERS = ("x", "o")
 AROUND = ((0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, -1))
 
 
 @dataclass(frozen=True)
 class HexOptions:
-    """Options of `hex`."""
-
     size: int = setting(11, "points along one side of the board", low=3, high=13)
     swap: bool = setting(False, "may the second player take over the first stone, mirrored")
 
@@ -28,9 +27,7 @@ class HexOptions:
 class HexState(NamedTuple):
     """A position; points are numbered row by row from the top left."""
 
-    chains: Int16[
-        Array, "*batch points"
-    ]  # 0 if empty, otherwise the chain's number: positive for player 0, else negative
+    chains: Int16[Array, "*batch points"]  # 0 if empty, else the chain's number: positive for player 0, else negative
     moves: Int16[Array, "*batch"]  # moves played
     winner: Int8[Array, "*batch"]  # who has connected both edges, or -1
 
@@ -59,7 +56,6 @@ class Hex(Game[HexState]):
         self.num_scalars = 2
 
     def init(self, key: RandomKey) -> HexState:
-        del key
         return HexState(jnp.zeros(self.points, jnp.int16), jnp.int16(0), jnp.int8(-1))
 
     def _play(self, state: HexState, action: Int32[Array, ""]) -> HexState:
@@ -72,9 +68,7 @@ class Hex(Game[HexState]):
         winner = jnp.where(won, turn, -1).astype(jnp.int8)
         return HexState(chains, state.moves + jnp.int16(1), winner)
 
-    def _place(
-        self, chains: Int16[Array, " points"], action: Int32[Array, ""], turn: Int32[Array, ""]
-    ) -> tuple[Int16[Array, " points"], Bool[Array, ""]]:
+    def _place(self, chains: Chains, action: Int32[Array, ""], turn: Int32[Array, ""]) -> tuple[Chains, Array]:
         """The chains with one more stone, and whether it connects the player's edges."""
         size, sign = self.size, 1 - 2 * turn
         first_edge, second_edge = self.points + 1, self.points + 2
@@ -93,7 +87,7 @@ class Hex(Game[HexState]):
         joined |= jnp.arange(self.points) == action
         return jnp.where(joined, (number * sign).astype(jnp.int16), chains), first & second
 
-    def _mirrored(self, chains: Int16[Array, " points"]) -> Int16[Array, " points"]:
+    def _mirrored(self, chains: Chains) -> Chains:
         """The first stone as the second player's, on the point mirrored in the long diagonal."""
         edge = jnp.where(jnp.abs(chains) > self.points, chains, 0)
         mirrored = edge.reshape(self.size, self.size).T.reshape(-1)
@@ -158,5 +152,4 @@ class Hex(Game[HexState]):
         return HexState(chains, jnp.int16(moves), jnp.int8(winner))
 
     def _action_name(self, state: HexState | None, action: int) -> str:
-        del state
         return "swap" if action == self.points else point_name(action, self.size)

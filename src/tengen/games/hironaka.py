@@ -28,8 +28,6 @@ Points = Float32[Array, "points axes"]
 
 @dataclass(frozen=True)
 class HironakaOptions:
-    """Options of `hironaka`."""
-
     dimension: int = setting(3, "coordinates of a point", low=2, high=10)
     max_points: int = setting(5, "points at the start, before dominated ones are removed", low=2, high=256)
     max_value: int = setting(20, "largest coordinate at the start", low=1, high=1_000_000)
@@ -39,8 +37,6 @@ class HironakaOptions:
 
 
 class HironakaState(NamedTuple):
-    """A position."""
-
     points: Float32[Array, "*batch points axes"]  # whole numbers, never rescaled; removed points are -1, in their slots
     chosen: Bool[Array, "*batch axes"]  # the host's subset while the agent decides, otherwise empty
     moves: Int16[Array, "*batch"]  # choices made
@@ -99,11 +95,8 @@ class Hironaka(Game[HironakaState]):
         agent = self.to_play(state) == AGENT
         subset = jnp.asarray(self.subsets)[jnp.minimum(action, len(self.subsets) - 1)]
         shifted = self._normalised(shift(state.points, state.chosen, action))
-        return HironakaState(
-            points=jnp.where(agent, shifted, state.points),
-            chosen=~agent & subset,
-            moves=state.moves + jnp.int16(1),
-        )
+        points = jnp.where(agent, shifted, state.points)
+        return HironakaState(points, ~agent & subset, state.moves + jnp.int16(1))
 
     def legal_actions(self, state: HironakaState) -> Bool[Array, " actions"]:
         host = np.arange(self.num_actions) < len(self.subsets)

@@ -22,7 +22,6 @@ Choice = Callable[[Hironaka, Array, HironakaState], Array]
 
 def all_coordinates(game: Hironaka, key: Array, state: HironakaState) -> Array:
     """The host that always names all coordinates."""
-    del key, state
     return jnp.int32(len(game.subsets) - 1)
 
 
@@ -32,7 +31,6 @@ def zeillinger(game: Hironaka, key: Array, state: HironakaState) -> Array:
     Of all pairs of points it takes that whose difference has the smallest range, and of these the one whose smallest
     and largest coordinates are fewest; then the first pair in the order of the slots, and the first coordinates.
     """
-    del key
     points = state.points
     alive = live(points)
     difference = points[:, None, :] - points[None, :, :]  # [M, M, D]
@@ -53,7 +51,6 @@ def weak_spivakovsky(game: Hironaka, key: Array, state: HironakaState) -> Array:
 
     Only coordinates that are above zero somewhere are used; of several such sets the first in the dictionary's order.
     """
-    del key
     order = dictionary_order(game.subsets)
     sets = jnp.asarray(game.subsets[order])  # Bool[S, D]
     support = state.points > 0
@@ -62,11 +59,7 @@ def weak_spivakovsky(game: Hironaka, key: Array, state: HironakaState) -> Array:
     return jnp.asarray(order, jnp.int32)[jnp.argmax(hits.all(1) & useful)]
 
 
-HOSTS: dict[str, Choice] = {
-    "all": all_coordinates,
-    "zeillinger": zeillinger,
-    "spivakovsky": weak_spivakovsky,
-}
+HOSTS: dict[str, Choice] = {"all": all_coordinates, "zeillinger": zeillinger, "spivakovsky": weak_spivakovsky}
 
 
 @dataclass(frozen=True)
@@ -77,7 +70,6 @@ class Fixed:
     choose: Choice
 
     def __call__(self, params: Any, key: Array, states: HironakaState, which: Array) -> Array:
-        del params
         keys = jax.random.split(key, len(which))
         return jax.vmap(lambda key, state: self.choose(self.game, key, state))(keys, states)
 

@@ -9,8 +9,6 @@ from tengen.schema import setting
 
 @dataclass(frozen=True)
 class MinichessOptions:
-    """Options of `minichess`."""
-
     max_moves: int = setting(256, "moves of both players until a game is a draw", low=1, high=10000)
 
 

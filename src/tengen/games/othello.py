@@ -1,7 +1,7 @@
 """Othello on 8x8, with forced passes. See docs/games/othello.md."""
 
 from functools import cached_property, reduce
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +9,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt32
 
 from tengen.games.bits import Bits, one_bit
-from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, square_symmetries
+from tengen.games.core import Game, Observation, RandomKey, Symmetry, square_symmetries
 from tengen.games.targets import OWNERSHIP, SCORE
 from tengen.games.text import LETTERS, parse_grid, player_number, point_name, render_grid
 
@@ -37,8 +37,6 @@ def _moved(squares: Bits, rows: int, columns: int) -> Bits:
 
 
 class OthelloState(NamedTuple):
-    """A position."""
-
     stones: UInt32[Array, "*batch 2 2"]  # for each player the top and the bottom half of the board
     turn: Int8[Array, "*batch"]  # who moves
     over: Bool[Array, "*batch"]  # neither player can move
@@ -51,7 +49,6 @@ class Othello(Game[OthelloState]):
     version = 1
     players = PLAYERS
     drawn_as = "squares"
-    Options: ClassVar[type] = NoOptions
     num_actions = POINTS + 1
     max_moves = 2 * (POINTS - 4)  # every pass is answered by a stone
     planes_shape = (SIDE, SIDE, 3)
@@ -59,7 +56,6 @@ class Othello(Game[OthelloState]):
     extra_targets = (OWNERSHIP, SCORE)
 
     def init(self, key: RandomKey) -> OthelloState:
-        del key
         dark = (1 << 3 * SIDE + 4, 1 << (4 - 4) * SIDE + 3)
         light = (1 << 3 * SIDE + 3, 1 << (4 - 4) * SIDE + 4)
         return OthelloState(jnp.array([dark, light], jnp.uint32), jnp.int8(0), jnp.bool_(False))
@@ -133,7 +129,6 @@ class Othello(Game[OthelloState]):
         return OthelloState(bits, jnp.int8(player_number(notes, PLAYERS, self.name)), over)
 
     def _action_name(self, state: OthelloState | None, action: int) -> str:
-        del state
         return "pass" if action == PASS else point_name(action, SIDE)
 
 

@@ -29,16 +29,12 @@ NUMBERS = {"chess": (113, 118), "gardner_chess": (113, 114), "animal_shogi": (19
 
 @dataclass(frozen=True)
 class PgxOptions:
-    """Options of `pgx:NAME`."""
-
     max_moves: int | None = setting(
         None, "moves until a game is a draw (null: the limit of pgx, or else 1000)", low=1, high=10000
     )
 
 
 class PgxState(NamedTuple):
-    """A position."""
-
     inner: Any  # the pgx state, its observation left out
     first: Int32[Array, "*batch"]  # which of pgx's players moved first; that one is our player 0
 
@@ -99,7 +95,6 @@ class PgxGame(Game[PgxState]):
         return "\n".join([*lines, f"legal actions: {' '.join(map(str, legal))}"])
 
     def _action_name(self, state: PgxState, action: int) -> str:
-        del state
         return str(action)
 
     def parse_action(self, state: PgxState, text: str) -> int:

@@ -68,7 +68,6 @@ class Random:
     game: Game
 
     def __call__(self, params: Any, key: Array, states: Any, which: Array) -> Array:
-        del params, which
         return draw(key, jax.vmap(self.game.legal_actions)(states))
 
 
@@ -80,7 +79,6 @@ class First:
     last: bool = False
 
     def __call__(self, params: Any, key: Array, states: Any, which: Array) -> Array:
-        del params, key, which
         legal = jax.vmap(self.game.legal_actions)(states)
         if self.last:
             return (self.game.num_actions - 1 - jnp.argmax(legal[:, ::-1], 1)).astype(jnp.int32)

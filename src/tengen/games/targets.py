@@ -6,7 +6,7 @@
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -62,27 +62,25 @@ class Target:
         for problem in self._problems():
             raise OptionError(f"target {self.name}: {problem}")
 
-    def _problems(self) -> list[str]:
-        found = []
+    def _problems(self) -> Iterator[str]:
         if not _NAME.fullmatch(self.name):
-            found.append("expected a name of small letters, digits and _, at most 40 of them")
+            yield "expected a name of small letters, digits and _, at most 40 of them"
         if self.name in _TAKEN:
-            found.append("rows and networks have something else of this name, expected another name")
+            yield "rows and networks have something else of this name, expected another name"
         if self.per not in ("point", "action", "number"):
-            found.append(f"per: expected point, action or number, got {self.per!r}")
+            yield f"per: expected point, action or number, got {self.per!r}"
         if not callable(self.loss) and self.loss not in LOSSES:
-            found.append(f"loss: {unknown('loss', str(self.loss), LOSSES)}; a function is also possible")
+            yield f"loss: {unknown('loss', str(self.loss), LOSSES)}; a function is also possible"
         if self.sides not in ("opposite", "same", "each"):
-            found.append(f"sides: expected opposite, same or each, got {self.sides!r}")
+            yield f"sides: expected opposite, same or each, got {self.sides!r}"
         if self.dtype not in _TYPES:
-            found.append(f"dtype: expected one of {', '.join(sorted(_TYPES))}, got {self.dtype!r}")
+            yield f"dtype: expected one of {', '.join(sorted(_TYPES))}, got {self.dtype!r}"
         if self.name in _KNOWN and (self.per, self.loss) != _KNOWN[self.name]:
-            found.append(f"expected per {' with the loss '.join(_KNOWN[self.name])}; choose another name otherwise")
+            yield f"expected per {' with the loss '.join(_KNOWN[self.name])}; choose another name otherwise"
         if self.loss == "score" and self.per != "number":
-            found.append("loss: score is for one number per game")
+            yield "loss: score is for one number per game"
         if self.loss == "cross_entropy" and self.per == "number":
-            found.append("loss: cross_entropy is for one distribution over points or actions")
-        return found
+            yield "loss: cross_entropy is for one distribution over points or actions"
 
     @property
     def outputs(self) -> int:

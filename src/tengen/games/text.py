@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 
+Cells = list[list[str]]
+Notes = dict[str, str]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 GO_LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"  # Go players leave out I
 
 
-def render_grid(
-    cells: Sequence[Sequence[str]],
-    columns: Sequence[str],
-    rows: Sequence[str],
-    notes: dict[str, str],
-    slant: int = 0,
-) -> str:
+def render_grid(cells: Cells, columns: Sequence[str], rows: Sequence[str], notes: Notes, slant: int = 0) -> str:
     """The board with its coordinates, then one `key: value` line per note.
 
     Row r is indented by r * slant characters (for boards of hexagons).
@@ -24,9 +20,7 @@ def render_grid(
     return "\n".join(lines + [f"{key}: {value}" for key, value in notes.items()])
 
 
-def parse_grid(
-    text: str, shape: tuple[int, int], symbols: str, keys: Sequence[str], game: str
-) -> tuple[list[list[str]], dict[str, str]]:
+def parse_grid(text: str, shape: tuple[int, int], symbols: str, keys: Sequence[str], game: str) -> tuple[Cells, Notes]:
     """The cells and notes that `render_grid` printed. Raises ValueError if the text is not such a board."""
     rows, columns = shape
     lines = [line for line in text.splitlines() if line.strip()]

@@ -1,13 +1,13 @@
 """Tic-tac-toe. See docs/games/tic_tac_toe.md."""
 
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt16
 
-from tengen.games.core import Game, NoOptions, Observation, RandomKey, Symmetry, square_symmetries
+from tengen.games.core import Game, Observation, RandomKey, Symmetry, square_symmetries
 from tengen.games.text import LETTERS, check_counts, parse_grid, player_number, point_name, render_grid
 
 SIDE = 3
@@ -33,14 +33,12 @@ class TicTacToe(Game[TicTacToeState]):
     version = 1
     players = PLAYERS
     drawn_as = "marks"
-    Options: ClassVar[type] = NoOptions
     num_actions = POINTS
     max_moves = POINTS
     planes_shape = (SIDE, SIDE, 3)
     num_scalars = 0
 
     def init(self, key: RandomKey) -> TicTacToeState:
-        del key
         return TicTacToeState(jnp.zeros(2, jnp.uint16), jnp.int8(0))
 
     def _play(self, state: TicTacToeState, action: Int32[Array, ""]) -> TicTacToeState:
@@ -93,10 +91,8 @@ class TicTacToe(Game[TicTacToeState]):
         return state
 
     def _action_name(self, state: TicTacToeState | None, action: int) -> str:
-        del state
         return point_name(action, SIDE)
 
 
 def _points(bits: UInt16[Any, ""]) -> Bool[Array, "9"]:
-    """The nine lowest bits."""
     return (bits.astype(jnp.uint32) >> jnp.arange(POINTS, dtype=jnp.uint32)) & 1 == 1

@@ -32,15 +32,6 @@ def compile_ptx(source: str, name: str, options: Sequence[str]) -> str:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def is_available() -> bool:
-    """Whether NVRTC is installed."""
-    try:
-        _library()
-    except CompilerError:
-        return False
-    return True
-
-
 @functools.cache
 def _library() -> ctypes.CDLL:
     for path in _candidates():

@@ -51,8 +51,6 @@ def _file(path: str) -> str:
 
 @dataclass(frozen=True)
 class Launch:
-    """One call of a program."""
-
     program: Program
     blocks: tuple[int, int]
     outputs: tuple[_Shape, ...]
@@ -106,7 +104,6 @@ _launch_p.multiple_results = True
 
 @_launch_p.def_abstract_eval
 def _shapes(*inputs: Any, launch: Launch) -> list[Any]:
-    del inputs
     return [ShapedArray(shape, dtype) for shape, dtype in launch.outputs]
 
 

@@ -71,7 +71,6 @@ class AttentionBlock(nnx.Module):
         self.dense = GatedDense(sizes.dense_width, channels, gain, rngs)
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
-        del train  # its norms have no statistics
         x = x + self.attention(x, board)
         return x + self.dense(x, board)
 

@@ -22,8 +22,6 @@ from tengen.nets.specs import Activation, Tower
 
 
 class BlockStep(nnx.Module):
-    """Norm, activation, convolution."""
-
     norm: AnyNorm
 
     def __init__(self, conv: Conv, activation: Activation) -> None:
@@ -185,6 +183,7 @@ class Residual(nnx.Module):
         self.branch.fold()
 
 
+Branch = BlockChain | PoolChain
 AnyBlock = Residual | AttentionBlock
 
 
@@ -213,9 +212,7 @@ def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> 
     return Residual(branch, SqueezeExcite(tower.channels, tower.channels // tower.excite_ratio, activation, rngs))
 
 
-def _branch(
-    tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs
-) -> BlockChain | PoolChain:
+def _branch(tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs) -> Branch:
     """The branch of a residual block whose stream has `channels` channels."""
     mid, groups = tower.mid_channels, tower.groups
     if pools:

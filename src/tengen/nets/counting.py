@@ -65,7 +65,6 @@ def operations(net: Spec | Network, game: Game) -> int:
 
 
 def _by_compiler(net: CustomNetwork, game: Game) -> int:
-    """The operations that XLA counts in a network of a user."""
     graph, state = nnx.split(net)
     planes = jax.ShapeDtypeStruct((1, *game.planes_shape), jnp.bool_)
     scalars = jax.ShapeDtypeStruct((1, game.num_scalars), jnp.float32)

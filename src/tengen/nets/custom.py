@@ -11,7 +11,6 @@ prepares a copy of the module for play, in place.
 
 import inspect
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import jax
@@ -39,13 +38,10 @@ class CustomNetwork(Network):
         module.eval()
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
-        given = _by_name(self.called(planes, scalars, train))
-        found = {name: given[name].astype(jnp.float32) for name in ("policy", "value", *self.spec.heads)}
-        extra = {name: found.pop(name) for name in list(found) if name not in Outputs._fields}
-        return Outputs(**found, extra=extra or None)
+        given = self.called(planes, scalars, train).by_name()
+        return Outputs.of({name: given[name].astype(jnp.float32) for name in ("policy", "value", *self.spec.heads)})
 
     def called(self, planes: Array, scalars: Array, train: bool) -> Any:
-        """What the module gives."""
         module: Any = self.module
         more = {"train": train} if "train" in _parameters(type(module).__call__) else {}
         if not train:
@@ -77,9 +73,8 @@ def build(spec: Spec, game: Game, rngs: nnx.Rngs, dtype: Dtype, full_board: bool
     except TengenError:
         raise
     except Exception as error:
-        raise OptionError(
-            f"{spec.function}: building the network failed: {importing.explain(error, function)}"
-        ) from error
+        explained = importing.explain(error, function)
+        raise OptionError(f"{spec.function}: building the network failed: {explained}") from error
     if not isinstance(module, nnx.Module):
         place = importing.where(function)
         raise OptionError(f"{spec.function}: {place}: expected a flax.nnx.Module, got {type(module).__name__}")
@@ -109,25 +104,19 @@ def check_numbers(net: Network, game: Game) -> None:
         seen = jax.vmap(game.look)(jax.vmap(game.init)(jax.random.split(jax.random.key(0), _BATCH))).observation
         return nnx.merge(graph, state)(seen.planes, seen.scalars)
 
-    for name, found in _by_name(look(state)).items():
+    for name, found in look(state).by_name().items():
         if not np.isfinite(found).all():
             raise OptionError(f"{net.place}: {name} holds numbers that are not finite, for a new network")
 
 
 def shapes(game: Game) -> dict[str, tuple[int, ...]]:
     """The shape of each possible output for one position."""
-    height, width, _ = game.planes_shape
-    per = {"point": (height, width), "action": (game.num_actions,)}
     targets = {
-        target.name: per.get(target.per) or (() if target.outputs == 1 else (2,)) for target in game.extra_targets
+        target.name: (*target.shape(game.planes_shape, game.num_actions), *[2] * (target.outputs == 2))
+        for target in game.extra_targets
     }
     known = {"policy": (game.num_actions,), "value": (3,), "opponent_policy": (game.num_actions,), "moves_left": ()}
     return targets | known
-
-
-def _by_name(outputs: Any) -> dict[str, Any]:
-    found = {**outputs._asdict(), **(outputs.extra or {})}
-    return {name: output for name, output in found.items() if output is not None and name != "extra"}
 
 
 def _check(net: CustomNetwork, game: Game) -> None:
@@ -137,14 +126,15 @@ def _check(net: CustomNetwork, game: Game) -> None:
         value: Array = leaf[...]
         if jnp.issubdtype(value.dtype, jnp.floating) and value.dtype != jnp.float32:
             name = ".".join(map(str, path[1:]))
-            raise OptionError(
-                f"{net.place}: {name} is {value.dtype}; variables are float32, whatever computes with them"
-            )
-    planes = jax.ShapeDtypeStruct((_BATCH, *game.planes_shape), jnp.bool_)
-    scalars = jax.ShapeDtypeStruct((_BATCH, game.num_scalars), jnp.float32)
+            wanted = "variables are float32, whatever computes with them"
+            raise OptionError(f"{net.place}: {name} is {value.dtype}; {wanted}")
+    inputs = (
+        jax.ShapeDtypeStruct((_BATCH, *game.planes_shape), jnp.bool_),
+        jax.ShapeDtypeStruct((_BATCH, game.num_scalars), jnp.float32),
+    )
     for train in (False, True):
         try:
-            found = jax.eval_shape(partial(_called, graph, train), state, planes, scalars)
+            found = jax.eval_shape(lambda net, x, y, t=train: nnx.merge(graph, net).called(x, y, t), state, *inputs)
         except TengenError:
             raise
         except Exception as error:
@@ -154,16 +144,12 @@ def _check(net: CustomNetwork, game: Game) -> None:
             raise OptionError(f"{net.place}: {problem}")
 
 
-def _called(graph: Any, train: bool, state: Any, planes: Array, scalars: Array) -> Any:
-    return nnx.merge(graph, state).called(planes, scalars, train)
-
-
 def _problems(found: Any, spec: Spec, game: Game) -> Iterator[str]:
     """What is wrong with the outputs (shapes in place of numbers) for a batch of positions."""
     if not isinstance(found, Outputs):
         yield f"expected nets.Outputs, got {type(found).__name__}"
         return
-    given = _by_name(found)
+    given = found.by_name()
     for name, shape in shapes(game).items():
         output, wanted = given.get(name), (_BATCH, *shape)
         if output is None and name in ("policy", "value", *spec.heads):

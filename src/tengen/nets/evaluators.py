@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import jax
 from flax import nnx
 
 from tengen import nets
@@ -23,12 +22,9 @@ class Evaluator:
 
     def __call__(self, params: Any, observation: Observation) -> Evaluation:
         """Policy and value of a batch of positions, and the score if the network has that head."""
-        outputs = self.outputs(params, observation)
-        chances = jax.nn.softmax(outputs.value)
-        return Evaluation(outputs.policy, chances[:, 0] - chances[:, 2], outputs.score)
+        return Evaluation.of(self.outputs(params, observation))
 
     def outputs(self, params: Any, observation: Observation) -> nets.Outputs:
-        """The output of all heads for a batch of positions."""
         return nnx.merge(self.graph, params)(observation.planes, observation.scalars)
 
 

@@ -126,7 +126,6 @@ _NUMBERINGS = {
 
 
 def layout(game: Game) -> Layout:
-    """The layout of the game's actions on its board."""
     height, width, _ = game.planes_shape
     if game.name in _CHESS:
         return Layout("points", chess_lc0.used_planes(height), 0, game.name)

@@ -71,10 +71,8 @@ def unfit(small: Spec, large: Spec) -> str:
         same = (small.lc0, small.lc0_encoders) == (large.lc0, large.lc0_encoders)
         return "" if same else "a network of Lc0 grows into no other, only into one of the same widths"
     if small.layers is not None and large.layers is not None:
-        for what, one, other in (
-            ("layers", small.layers.count, large.layers.count),
-            ("units in each layer", small.layers.width, large.layers.width),
-        ):
+        for what, name in (("layers", "count"), ("units in each layer", "width")):
+            one, other = (getattr(layers, name) for layers in (small.layers, large.layers))
             if one > other:
                 return f"it has {one} {what}, more than {other}"
         if small.layers.count < large.layers.count and large.activation != "relu":
@@ -98,9 +96,8 @@ def _unfit_tower(small: Tower, large: Tower) -> str:
         return f"its blocks are {small.kind}, not {large.kind}"
     if small.inner_blocks != large.inner_blocks:
         return f"its nested blocks have {small.inner_blocks} blocks inside, not {large.inner_blocks}"
-    if (small.groups > 1) != (large.groups > 1) or (
-        small.groups > 1 and small.mid_channels // small.groups != large.mid_channels // large.groups
-    ):
+    one, other = (each.groups > 1 and each.mid_channels // each.groups for each in (small, large))
+    if one != other:
         return "the groups of its convolutions have another width"
     if small.excite_ratio is not None and large.excite_ratio is None:
         return "it has squeeze-and-excitation"

@@ -20,6 +20,7 @@ from tengen.nets.norms import AnyNorm, Norm, Nothing, RmsNorm, taken_over, witho
 from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.nets.specs import Activation, Spec, Tower
 
+Policies = Float32[Array, "batch kinds actions"]
 # Small, so that a new network is not sure of anything.
 OUTPUT_GAIN = 0.3
 # The first logit of a draw in games whose draws are learned as half a win: training never raises it.
@@ -67,9 +68,7 @@ class PolicyHead(nnx.Module):
             inputs, outputs = (height * width + 3) * channels, kinds_ * game.num_actions
             self.dense = Dense(inputs, outputs, rngs, bias=True, gain=OUTPUT_GAIN)
 
-    def __call__(
-        self, x: Trunk, neck: Conv, board: BoardMask, train: bool
-    ) -> Float32[Array, "batch {self.kinds} actions"]:
+    def __call__(self, x: Trunk, neck: Conv, board: BoardMask, train: bool) -> Policies:
         """`x` is the output of the neck without its bias."""
         x, pool = self.pool(x, neck, board, train)
         if self.points is not None:
@@ -80,10 +79,7 @@ class PolicyHead(nnx.Module):
         everything = jnp.concatenate([x.reshape(len(x), -1), pool], -1)
         return self.dense(everything).reshape(len(x), self.kinds, -1).astype(jnp.float32)
 
-    def _by_point(
-        self, x: Trunk, pool: Float[Array, "batch pool"], board: BoardMask
-    ) -> Float32[Array, "batch {self.kinds} actions"]:
-        """From the logits of the points and the pool."""
+    def _by_point(self, x: Trunk, pool: Float[Array, "batch pool"], board: BoardMask) -> Policies:
         batch, height, width, _ = x.shape
         logits = x if board.on is None else jnp.where(board.on, x, OFF_BOARD)
         logits = logits.reshape(batch, height * width, self.kinds, -1).swapaxes(1, 2).reshape(batch, self.kinds, -1)
@@ -146,7 +142,6 @@ class BoardSummary(nnx.Module):
         self.numbers = nnx.Dict({target.name: last(target.outputs) for target in numbers})
 
     def __call__(self, x: Float[Array, "batch hidden"]) -> dict[str, Array]:
-        """The outputs by name."""
         found = {"value": self.value(x).astype(jnp.float32)}
         if self.score is not None:
             found["score"] = _POINTS * _mean_and_spread(self.score(x))
@@ -169,9 +164,8 @@ class Heads(nnx.Module):
     tip: AnyNorm
 
     def __init__(self, spec: Spec, tower: Tower, game: Game, rngs: nnx.Rngs) -> None:
-        self.tip = (
-            Norm(tower.channels) if tower.tip_norm == "batch" else RmsNorm(tower.channels, tower.tip_norm, shifted=True)
-        )
+        channels, norm = tower.channels, tower.tip_norm
+        self.tip = Norm(channels) if norm == "batch" else RmsNorm(channels, norm, shifted=True)
         self.neck = Conv(1, tower.channels, 2 * tower.policy_channels + tower.value_channels, rngs)
         self.policy = PolicyHead(spec, tower, game, rngs)
         self.value = ValueHead(spec, tower, game, rngs)
@@ -199,21 +193,17 @@ class Heads(nnx.Module):
             return plain(x)
         assert isinstance(board.side, float)
         assert isinstance(board.square, float)
+        scales = board.side, board.square
         program = partial(
-            gpu.heads,
-            weights=weights,
-            kinds=self.policy.kinds,
-            scales=(board.side, board.square),
-            activation=self.activation,
+            gpu.heads, weights=weights, kinds=self.policy.kinds, scales=scales, activation=self.activation
         )
         return lax.platform_dependent(x, cuda=program, default=plain)
 
     def weights(self) -> gpu.HeadWeights | None:
         """The weights for the GPU program, once folded; None if it does not support the layout of the actions."""
         policy, value = self.policy, self.value
-        if policy.extra_hidden is not None:
-            return None
-        if policy.points is None or policy.layout.numbering is not None or value.points:
+        numbered = policy.layout.numbering is not None
+        if policy.points is None or policy.extra_hidden is not None or numbered or value.points:
             return None
         assert self.neck.bias is not None
         assert value.hidden.bias is not None
@@ -235,10 +225,6 @@ class Heads(nnx.Module):
         self.neck.absorb(*(jnp.concatenate(pair) for pair in taken))
 
 
-def outputs(
-    kinds: tuple[str, ...], policies: Float32[Array, "batch kinds actions"], others: dict[str, Array]
-) -> Outputs:
+def outputs(kinds: tuple[str, ...], policies: Policies, others: dict[str, Array]) -> Outputs:
     """All outputs, from the policies in the order of `kinds` and the others by name."""
-    found = {name: policies[:, number] for number, name in enumerate(kinds)} | others
-    extra = {name: found.pop(name) for name in list(found) if name not in Outputs._fields}
-    return Outputs(**found, extra=extra or None)
+    return Outputs.of({name: policies[:, number] for number, name in enumerate(kinds)} | others)

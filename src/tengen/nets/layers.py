@@ -8,15 +8,16 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Float, Float32
 
-from tengen.nets.specs import Activation, Dtype
+from tengen.nets.specs import AnyActivation, Dtype
 
 
-def activate(x: Float[Array, "*shape"], activation: Activation) -> Float[Array, "*shape"]:
-    """The activation in the type of `x`. Every one maps 0 to 0 and stays above -1, as KataGo's file format requires."""
-    if activation == "relu":
-        return jnp.maximum(x, 0)
+def activate(x: Float[Array, "*shape"], activation: AnyActivation) -> Float[Array, "*shape"]:
+    """The activation in the type of `x`. Every one maps 0 to 0; those of towers stay above -1, as KataGo requires."""
+    if activation in ("relu", "relu_2"):
+        positive = jnp.maximum(x, 0)
+        return positive if activation == "relu" else jnp.square(positive)
     wide = x.astype(jnp.float32)  # in registers only; exp in bfloat16 would be too imprecise
-    return (jax.nn.silu(wide) if activation == "silu" else jax.nn.mish(wide)).astype(x.dtype)
+    return getattr(jax.nn, activation)(wide).astype(x.dtype)
 
 
 def _kernel(shape: tuple[int, ...], gain: float, rngs: nnx.Rngs) -> nnx.Param:
@@ -52,7 +53,6 @@ class _Linear(nnx.Module):
             self.bias = nnx.Param(self.bias[...].astype(dtype))
 
     def biased(self, x: Float[Array, "*batch outputs"]) -> Float[Array, "*batch outputs"]:
-        """Adds the bias to the outputs."""
         return x if self.bias is None else x + self.bias[...].astype(x.dtype)
 
 
@@ -75,11 +75,8 @@ class Conv(_Linear):
 
 
 def convolve(
-    x: Float[Array, "batch height width inputs"],
-    kernel: Float[Array, "side side inputs/{groups} outputs"],
-    groups: int = 1,
+    x: Float[Array, "batch height width inputs"], kernel: Float[Array, "side side _ outputs"], groups: int = 1
 ) -> Float[Array, "batch height width outputs"]:
-    """A convolution that keeps the size of the board."""
     if kernel.shape[0] == 1 and groups == 1:
         return x @ kernel[0, 0]
     numbers = ("NHWC", "HWIO", "NHWC")
@@ -87,8 +84,6 @@ def convolve(
 
 
 class Dense(_Linear):
-    """A dense layer."""
-
     times: int = 1  # how often it is applied for one position, apart from points
 
     def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, *, bias: bool = False, gain: float = 1.0) -> None:

@@ -4,7 +4,6 @@ Names of the layers are those of Lc0's files, as far as these have names.
 """
 
 import math
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,7 @@ from tengen.nets.layers import Conv, Dense, PointDense, activate
 from tengen.nets.network import Network, Planes, Scalars
 from tengen.nets.norms import AnyNorm, Norm, Nothing, taken_over
 from tengen.nets.outputs import Outputs
-from tengen.nets.specs import Activation, Dtype, Lc0Tower, Spec
+from tengen.nets.specs import Activation, AnyActivation, Dtype, Lc0Tower, Spec
 
 INPUTS: Int[np.ndarray, "112"] = np.array([111, *range(111)])
 """Lc0's number of each input channel: Tengen's planes, the count of plies, and a plane that is always 0."""
@@ -35,6 +34,10 @@ def lc0_planes(planes: Planes, scalars: Scalars, dtype: Dtype) -> Float[Array, "
     counts = jnp.broadcast_to(scalars[:, None, None], (*planes.shape[:-1], scalars.shape[-1]))
     x = jnp.concatenate([planes.astype(dtype), counts.astype(dtype)], -1)
     return jnp.pad(x, ((0, 0), (0, 0), (0, 0), (0, len(INPUTS) - x.shape[-1])))
+
+
+def lc0_outputs(policy: Array, value: Array, left: Array | None) -> Outputs:
+    return Outputs(policy, value, moves_left=None if left is None else MOVES * jax.nn.relu(left[:, 0]))
 
 
 class NormedConv(nnx.Module):
@@ -113,24 +116,17 @@ class ConvolutionPolicy(nnx.Module):
 class AttentionPolicy(nnx.Module):
     """Squares that are left ask squares that are reached. Promotions add a number for the file that is reached."""
 
-    def __init__(
-        self, channels: int, inner: int, width: int, activation: Activation | Literal["selu"], rngs: nnx.Rngs
-    ) -> None:
+    def __init__(self, channels: int, inner: int, width: int, activation: AnyActivation, rngs: nnx.Rngs) -> None:
         self.embedding = PointDense(channels, inner, rngs, bias=True)
         self.query = PointDense(inner, width, rngs, bias=True)
         self.key = PointDense(inner, width, rngs, bias=True, gain=OUTPUT_GAIN)
         self.promotion = Dense(width, _PIECES + 1, rngs, gain=OUTPUT_GAIN)
-        self.activation: Activation | Literal["selu"] = activation
+        self.activation: AnyActivation = activation
 
     def __call__(
         self, x: Float[Array, "batch *squares channels"], board: BoardMask | None = None, train: bool = False
     ) -> Float32[Array, "batch 1858"]:
-        del board, train
-        squares = self.embedding(x.reshape(len(x), SQUARES, -1))
-        if self.activation == "selu":
-            squares = jax.nn.selu(squares.astype(jnp.float32)).astype(x.dtype)
-        else:
-            squares = activate(squares, self.activation)
+        squares = activate(self.embedding(x.reshape(len(x), SQUARES, -1)), self.activation)
         query, key = self.query(squares), self.key(squares)
         logits = jnp.einsum("bqd,bkd->bqk", query, key).astype(jnp.float32) / math.sqrt(query.shape[-1])
         # [to-file, piece]: a number for each piece, and one for all of them, the knight's.
@@ -150,7 +146,7 @@ class Lc0Network(Network):
         channels, activation = tower.channels, spec.activation
         self.stem = NormedConv(3, len(INPUTS), channels, activation, rngs)
         self.blocks = nnx.List([Lc0Block(tower, activation, rngs) for _ in range(tower.blocks)])
-        self.policy = _policy(tower.policy, tower, activation, rngs)
+        self.policy = _policy(tower, activation, rngs)
         self.value = FlatHead(channels, tower.value_channels, (tower.value_width, 3), activation, rngs)
         left = None
         if "moves_left" in spec.heads:
@@ -165,11 +161,7 @@ class Lc0Network(Network):
         for block in self.blocks:
             x = block(x, board, train)
         left = None if self.moves_left is None else self.moves_left(x, board, train)
-        return Outputs(
-            policy=self.policy(x, board, train),
-            value=self.value(x, board, train),
-            moves_left=None if left is None else MOVES * jax.nn.relu(left[:, 0]),
-        )
+        return lc0_outputs(self.policy(x, board, train), self.value(x, board, train), left)
 
     def fold_norms(self) -> None:
         for _, module in list(nnx.iter_modules(self)):
@@ -177,11 +169,9 @@ class Lc0Network(Network):
                 module.fold()
 
 
-def _policy(
-    kind: Literal["dense", "convolution", "attention"], tower: Lc0Tower, activation: Activation, rngs: nnx.Rngs
-) -> FlatHead | ConvolutionPolicy | AttentionPolicy:
-    if kind == "dense":
+def _policy(tower: Lc0Tower, activation: Activation, rngs: nnx.Rngs) -> FlatHead | ConvolutionPolicy | AttentionPolicy:
+    if tower.policy == "dense":
         return FlatHead(tower.channels, tower.policy_channels, (chess_lc0.NUM_MOVES,), activation, rngs)
-    if kind == "convolution":
+    if tower.policy == "convolution":
         return ConvolutionPolicy(tower, activation, rngs)
     return AttentionPolicy(tower.channels, tower.policy_channels, tower.key_width, "selu", rngs)

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Float32
 
 from tengen.nets.heads import OUTPUT_GAIN
 from tengen.nets.layers import Dense, PointDense, activate
-from tengen.nets.lc0 import INPUTS, MOVES, SQUARES, AttentionPolicy, lc0_planes
+from tengen.nets.lc0 import INPUTS, SQUARES, AttentionPolicy, lc0_outputs, lc0_planes
 from tengen.nets.network import Network, Planes, Scalars
 from tengen.nets.outputs import Outputs
 from tengen.nets.specs import Dtype, Lc0Activation, Lc0Encoders, Lc0Smolgen, Spec
@@ -29,10 +29,6 @@ def reachable() -> np.ndarray:
     up, across = (np.abs(axis[:, None] - axis) for axis in (rank, file))
     seen = (up == 0) | (across == 0) | (up == across) | (up * across == 2)
     return np.where(np.eye(SQUARES, dtype=bool), -1, seen).astype(np.float32)
-
-
-def _activate(x: Float[Array, "*shape"], activation: Lc0Activation) -> Float[Array, "*shape"]:
-    return jnp.square(activate(x, "relu")) if activation == "relu_2" else activate(x, activation)
 
 
 class LayerNorm(nnx.Module):
@@ -59,7 +55,7 @@ class FeedForward(nnx.Module):
         self.activation: Lc0Activation = activation
 
     def __call__(self, x: Tokens) -> Tokens:
-        return self.dense2(_activate(self.dense1(x), self.activation))
+        return self.dense2(activate(self.dense1(x), self.activation))
 
 
 class Smolgen(nnx.Module):
@@ -76,8 +72,8 @@ class Smolgen(nnx.Module):
 
     def __call__(self, x: Tokens) -> Float[Array, "batch heads outputs"]:
         found = self.compress(x).reshape(len(x), -1)
-        found = self.norm1(_activate(self.dense1(found), self.activation))
-        found = self.norm2(_activate(self.dense2(found), self.activation))
+        found = self.norm1(activate(self.dense1(found), self.activation))
+        found = self.norm2(activate(self.dense2(found), self.activation))
         return found.reshape(len(x), self.heads, -1)
 
 
@@ -102,9 +98,8 @@ class Lc0Encoder(nnx.Module):
         return self.norm2(x + self.share * self.ffn(x))
 
     def _attention(self, x: Tokens, spread: Dense | None) -> Tokens:
-        query, key, value = (
-            layer(x).reshape(len(x), SQUARES, self.heads, -1) for layer in (self.query, self.key, self.value)
-        )
+        layers = (self.query, self.key, self.value)
+        query, key, value = (layer(x).reshape(len(x), SQUARES, self.heads, -1) for layer in layers)
         logits = jnp.einsum("bqhd,bkhd->bhqk", query, key).astype(jnp.float32) / math.sqrt(query.shape[-1])
         if self.smolgen is not None and spread is not None:
             logits += spread(self.smolgen(x)).reshape(logits.shape).astype(jnp.float32)
@@ -124,10 +119,8 @@ class Embedding(nnx.Module):
         gates = body.gates
         self.factor = nnx.data(nnx.Param(jnp.ones((SQUARES, channels))) if gates else None)
         self.addend = nnx.data(nnx.Param(jnp.zeros((SQUARES, channels))) if gates else None)
-        gain = (8 * body.layers) ** -0.25
-        self.ffn = nnx.data(
-            FeedForward(channels, body.embedding_ffn_width, body.ffn_activation, gain, rngs) if dense else None
-        )
+        width, gain = body.embedding_ffn_width, (8 * body.layers) ** -0.25
+        self.ffn = nnx.data(FeedForward(channels, width, body.ffn_activation, gain, rngs) if dense else None)
         self.ffn_norm = nnx.data(LayerNorm(channels, body.epsilon) if dense else None)
         self.activation: Lc0Activation = activation
         self.share = body.share
@@ -137,7 +130,7 @@ class Embedding(nnx.Module):
             more = self.around(x[..., PIECES].reshape(len(x), -1)).reshape(len(x), SQUARES, -1)
         else:
             more = jnp.broadcast_to(jnp.asarray(reachable(), x.dtype), (len(x), SQUARES, SQUARES))
-        x = _activate(self.dense(jnp.concatenate([x, more], -1)), self.activation)
+        x = activate(self.dense(jnp.concatenate([x, more], -1)), self.activation)
         x = x if self.norm is None else self.norm(x)
         if self.factor is not None and self.addend is not None:
             x = x * self.factor[...].astype(x.dtype) + self.addend[...].astype(x.dtype)
@@ -156,13 +149,12 @@ class SquareHead(nnx.Module):
         self.activation: Lc0Activation = activation
 
     def __call__(self, x: Tokens) -> Float32[Array, "batch outputs"]:
-        found = _activate(self.squares(x), self.activation).reshape(len(x), -1)
-        return self.last(_activate(self.hidden(found), self.activation)).astype(jnp.float32)
+        found = activate(self.squares(x), self.activation).reshape(len(x), -1)
+        return self.last(activate(self.hidden(found), self.activation)).astype(jnp.float32)
 
 
 class Lc0EncoderNetwork(Network):
-    """A network of Lc0 with a body of encoder layers, and heads for the policy, for win, draw and loss, and for moves
-    left."""
+    """A network of Lc0 with a body of encoder layers, and the heads of `Lc0Network`."""
 
     def __init__(self, spec: Spec, body: Lc0Encoders, rngs: nnx.Rngs, dtype: Dtype) -> None:
         super().__init__(spec, dtype, full_board=True)
@@ -181,16 +173,10 @@ class Lc0EncoderNetwork(Network):
         self.moves_left = nnx.data(left)
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
-        del train  # its norms have no statistics
         x = self.embedding(lc0_planes(planes, scalars, self.dtype).reshape(len(planes), SQUARES, -1))
         for encoder in self.encoders:
             x = encoder(x, self.spread)
-        left = None if self.moves_left is None else self.moves_left(x)
-        return Outputs(
-            policy=self.policy(x),
-            value=self.value(x),
-            moves_left=None if left is None else MOVES * jax.nn.relu(left[:, 0]),
-        )
+        return lc0_outputs(self.policy(x), self.value(x), self.moves_left and self.moves_left(x))
 
     def fold_norms(self) -> None:
         """Nothing to do: the norms depend on the position."""

@@ -59,13 +59,10 @@ class PythonModel:
     on_host: ClassVar[bool] = True
 
     def __call__(self, params: Any, observation: Observation) -> Evaluation:
-        """Policy and value of a batch of positions."""
-        del params
         return _evaluation(*self._asked(observation))
 
     def outputs(self, params: Any, observation: Observation) -> Outputs:
         """The same as logits; a model has no other heads."""
-        del params
         return _outputs(*self._asked(observation))
 
     def _asked(self, observation: Observation) -> tuple[Array, Array]:
@@ -95,11 +92,8 @@ class PythonModel:
         for name in ("policy", "value"):
             part = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
             if part is None:
-                got = (
-                    f"{len(found)} things"
-                    if isinstance(found, tuple | list)
-                    else f"no {name} in {type(found).__name__}"
-                )
+                several = isinstance(found, tuple | list)
+                got = f"{len(found)} things" if several else f"no {name} in {type(found).__name__}"
                 self._wrong(f"expected (policy, value), got {got}")
             yield name, part
 
@@ -155,10 +149,7 @@ def _checked(policy: Array, value: Array) -> tuple[Array, Array, Array]:
 
 @jax.jit
 def _evaluation(policy: Array, value: Array) -> Evaluation:
-    if value.ndim == 1:
-        return Evaluation(policy, value)
-    chances = jax.nn.softmax(value)
-    return Evaluation(policy, chances[:, 0] - chances[:, 2])
+    return Evaluation(policy, value) if value.ndim == 1 else Evaluation.of(Outputs(policy, value))
 
 
 @jax.jit

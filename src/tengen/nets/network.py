@@ -122,7 +122,6 @@ class DenseNetwork(Network):
         self.summary = BoardSummary(layers.width, spec, game, rngs)
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
-        del planes, train
         x = scalars.astype(self.dtype)
         for layer in self.layers:
             x = activate(layer(x), self.spec.activation)

@@ -52,7 +52,6 @@ class Affine(nnx.Module):
         self.kernels = True  # whether Tengen's GPU programs may be used
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
-        del board, train
         return x.astype(jnp.float32) * self.scale[...] + self.shift[...]
 
 
@@ -60,7 +59,6 @@ class Nothing(nnx.Module):
     """A folded norm that the layer before it has absorbed."""
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
-        del board, train
         return x
 
 
@@ -73,7 +71,6 @@ class RmsNorm(nnx.Module):
         self.per = per
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
-        del train
         wide = x.astype(jnp.float32)
         square = jnp.mean(jnp.square(wide), -1, keepdims=True)
         if self.per == "board":

@@ -29,7 +29,7 @@ from tengen.nets.building import build
 from tengen.nets.counting import shapes
 from tengen.nets.network import Network
 from tengen.nets.specs import FILE_NAME, Dtype, Spec
-from tengen.schema import before, quote
+from tengen.schema import before, leaves, quote
 
 _SCHEMA = 1
 # A single key, so that the same network gives the same bytes.
@@ -37,22 +37,20 @@ _KEY = "tengen"
 _LISTED = 4  # names in a message
 _RANDOM = "#key"
 _KINDS = {"float32": "F32", "uint32": "U32", "int32": "I32", "bool": "BOOL"}  # as safetensors names them
-
 _SMALLER = {"F32": "BF16"}
+NetworkInfo = Mapping[str, Any]
+"""JSON data: step, samples, run and the like."""
 
 
 @dataclass(frozen=True)
 class NetworkFile:
-    """The header of a network file."""
-
     spec: Spec
     game: str
     version: int  # of the game's rules and observation
     options: dict[str, Any]  # of the game that the network was trained on
-    info: dict[str, Any]  # step, samples, run and the like
+    info: dict[str, Any]  # see NetworkInfo
 
     def make_game(self) -> Game:
-        """The game that the network was trained on."""
         return games.make(self.game, **self.options)
 
 
@@ -68,15 +66,12 @@ def named(state: Any) -> dict[str, Array]:
 
 def unnamed(tensors: Mapping[str, Any]) -> Any:
     """The nnx state for `nnx.merge` and `nnx.update`: undoes `named`."""
-    return nnx.from_flat_state(
-        [
-            (
-                tuple(int(part) if part.isdigit() else part for part in name.removesuffix(_RANDOM).split(".")),
-                jax.random.wrap_key_data(jnp.asarray(x)) if name.endswith(_RANDOM) else x,
-            )
-            for name, x in tensors.items()
-        ]
-    )
+    found = []
+    for name, tensor in tensors.items():
+        path = tuple(int(part) if part.isdigit() else part for part in name.removesuffix(_RANDOM).split("."))
+        is_key = name.endswith(_RANDOM)
+        found.append((path, jax.random.wrap_key_data(jnp.asarray(tensor)) if is_key else tensor))
+    return nnx.from_flat_state(found)
 
 
 def first_not_finite(arrays: Mapping[str, Any]) -> str:
@@ -87,12 +82,10 @@ def first_not_finite(arrays: Mapping[str, Any]) -> str:
     return ""
 
 
-def save(
-    net: Network, path: Path | str, game: Game, info: Mapping[str, Any] | None = None, *, small: bool = False
-) -> Path:
+def save(net: Network, path: Path | str, game: Game, info: NetworkInfo | None = None, *, small: bool = False) -> Path:
     """Writes the network and returns the file: `path` itself if it ends in .safetensors, else one in that folder.
 
-    `info` is JSON data. A `small` file has bfloat16 in place of float32, except for vectors. Raises OptionError for a
+    A `small` file has bfloat16 in place of float32, except for vectors. Raises OptionError for a
     network that cannot be saved, TengenError if it cannot be written or has a parameter that is not finite: it could
     not be read back.
     """
@@ -112,8 +105,8 @@ def save(
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
     tensors = {name: np.asarray(tensor, order="C") for name, tensor in named(nnx.state(net)).items()}
     if small:
-        halves = {name: x.astype(jnp.bfloat16) for name, x in tensors.items() if x.ndim > 1 and x.dtype == np.float32}
-        tensors |= halves
+        large = {name: x for name, x in tensors.items() if x.ndim > 1 and x.dtype == np.float32}
+        tensors |= {name: x.astype(jnp.bfloat16) for name, x in large.items()}
     if bad := first_not_finite(tensors):
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
     files.make_folder(file.parent)
@@ -152,7 +145,10 @@ def load(
     file = _file(Path(path))
     with opened(file) as found:
         saved = _header(file, found)
-        game = _playable(file, saved) if game is None else game
+        try:
+            game = saved.make_game() if game is None else game
+        except ValueError as error:
+            raise TengenError(f"{file}: its game cannot be made: {error}") from None
         _check_game(file, saved, game)
         if spec is not None and spec != saved.spec:
             raise TengenError(f"{file}: another network than expected: {_difference(spec, saved.spec)}")
@@ -197,13 +193,6 @@ def _header(file: Path, found: Any) -> NetworkFile:
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
         raise TengenError(f"{file}: the description of its network cannot be understood ({reason})") from None
-
-
-def _playable(file: Path, saved: NetworkFile) -> Game:
-    try:
-        return saved.make_game()
-    except ValueError as error:
-        raise TengenError(f"{file}: its game cannot be made: {error}") from None
 
 
 def _check_game(file: Path, saved: NetworkFile, game: Game) -> None:
@@ -255,20 +244,9 @@ def _check_finite(file: Path, name: str, tensor: np.ndarray) -> None:
 
 
 def _difference(expected: Spec, found: Spec) -> str:
-    """The first few settings that differ."""
-    pairs = [(key, value, _flat(found).get(key)) for key, value in _flat(expected).items()]
-    listed = [f"{key} is {quote(there)}, not {quote(value)}" for key, value, there in pairs if value != there]
-    return "; ".join(listed[:_LISTED])
-
-
-def _flat(spec: Spec) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in spec.to_dict().items():
-        if isinstance(value, dict):
-            flat |= {f"{key}.{inner}": v for inner, v in value.items()}
-        else:
-            flat[key] = ", ".join(value) if isinstance(value, list) else value
-    return flat
+    there = dict(leaves(found.to_dict()))
+    others = [(key, value) for key, value in leaves(expected.to_dict()) if value != there.get(key)]
+    return "; ".join(f"{key} is {quote(there.get(key))}, not {quote(value)}" for key, value in others[:_LISTED])
 
 
 def _readable(item: tuple[tuple[Any, ...], Any]) -> list[tuple[bool, Any]]:

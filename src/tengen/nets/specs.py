@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from tengen import schema
@@ -11,6 +11,7 @@ from tengen.schema import REQUIRED, setting
 
 Activation = Literal["relu", "mish", "silu"]
 Lc0Activation = Literal["relu", "mish", "silu", "relu_2"]  # relu_2: the square of relu
+AnyActivation = Lc0Activation | Literal["selu"]
 Head = str
 HEADS: tuple[Head, ...] = ("ownership", "score", "opponent_policy", "moves_left")
 """Extra heads that Tengen knows. A game may declare targets of other names, which are heads too."""
@@ -42,26 +43,19 @@ class Tower:
 
     blocks: int = setting(REQUIRED, "residual blocks", low=1, high=200)
     channels: int = setting(REQUIRED, "channels between the blocks", low=1, high=4096)
-    kind: Literal["residual", "nested"] = setting(
-        REQUIRED, "two convolutions each, or a bottleneck around whole blocks"
-    )
+    kind: Literal["residual", "nested"] = setting(REQUIRED, "two convolutions each, or bottlenecks around whole blocks")
     mid_channels: int = setting(REQUIRED, "channels inside a block", low=1, high=4096)
     inner_blocks: int = setting(REQUIRED, "residual blocks inside a nested one; 0 if not nested", low=0, high=20)
     groups: int = setting(REQUIRED, "groups of the 3x3 convolution (ResNeXt); 1 for plain blocks", low=1, high=4096)
     pool_blocks: tuple[int, ...] = setting(REQUIRED, "blocks with global pooling, counted from 1", low=1)
     pool_channels: int = setting(REQUIRED, "channels that they pool", low=1, high=4096)
-    excite_ratio: int | None = setting(
-        REQUIRED, "squeeze-and-excitation: channels per hidden unit (null: without)", low=1
-    )
+    excite_ratio: int | None = setting(REQUIRED, "squeeze-and-excitation: channels per hidden unit (null: none)", low=1)
     policy_channels: int = setting(REQUIRED, "channels of the policy head, regular and pooled each", low=1, high=4096)
     value_channels: int = setting(REQUIRED, "channels of the value head", low=1, high=4096)
     value_width: int = setting(REQUIRED, "hidden units of the value head", low=1, high=65536)
     stem_side: int = setting(REQUIRED, "side of the first convolution's kernel", low=1, high=19, before=3)
     pass_units: int | None = setting(
-        REQUIRED,
-        "hidden units between the pool and actions without a point, such as a pass (null: none)",
-        low=1,
-        before=None,
+        REQUIRED, "units between the pool and actions without a point, such as a pass (null: none)", low=1, before=None
     )
     attention: TowerAttention | None = setting(REQUIRED, "attention in place of convolutions (null: none)", before=None)
     tip_norm: Literal["batch", "point", "board"] = setting(
@@ -71,7 +65,6 @@ class Tower:
     )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         if (self.inner_blocks > 0) != (self.kind == "nested"):
             allowed = "at least 1 in nested blocks" if self.kind == "nested" else "0 in residual blocks"
             yield "inner_blocks", f"expected {allowed}, got {self.inner_blocks}"
@@ -111,9 +104,7 @@ class Lc0Tower:
 
     blocks: int = setting(REQUIRED, "residual blocks of two convolutions", low=1, high=200)
     channels: int = setting(REQUIRED, "channels of all convolutions", low=1, high=4096)
-    excite_units: int | None = setting(
-        REQUIRED, "hidden units of squeeze-and-excitation (null: without)", low=1, high=4096
-    )
+    excite_units: int | None = setting(REQUIRED, "units of squeeze-and-excitation (null: without)", low=1, high=4096)
     policy: Literal["dense", "convolution", "attention"] = setting(REQUIRED, "kind of the policy head")
     policy_channels: int = setting(REQUIRED, "channels of the policy head", low=1, high=4096)
     key_width: int = setting(REQUIRED, "width of queries and keys; 0 without attention", low=0, high=4096)
@@ -123,7 +114,6 @@ class Lc0Tower:
     moves_width: int = setting(REQUIRED, "its hidden units", low=1, high=65536)
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         if (self.key_width > 0) != (self.policy == "attention"):
             allowed = "at least 1 with attention" if self.policy == "attention" else "0 without attention"
             yield "key_width", f"expected {allowed}, got {self.key_width}"
@@ -170,11 +160,9 @@ class Lc0Encoders:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the norms."""
         return 1e-3 if self.embedding == "dense" else 1e-6
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         if self.width % self.heads:
             yield "heads", f"expected a divisor of the width {self.width}, got {self.heads}"
         for name in ("around_width", "embedding_ffn_width"):
@@ -192,7 +180,6 @@ class Architecture:
     activation: Activation = setting(REQUIRED, "between layers")
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         if (self.tower is None) == (self.layers is None):
             yield "tower", "expected either a tower or layers, the other null"
 
@@ -217,15 +204,14 @@ class Spec(Architecture):
     """The architecture of a network, apart from its game."""
 
     heads: tuple[Head, ...] = setting(
-        REQUIRED,
-        "what is predicted besides policy and value",
-        pattern=HEAD_NAME,
-        words="the name of a head, such as ownership",
+        REQUIRED, "predicted besides policy and value", pattern=HEAD_NAME, words="the name of a head, such as ownership"
     )
-    function: str | None = setting(None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers")
-    options: dict[str, Any] | None = setting(None, "options of the function")
-    lc0: Lc0Tower | None = setting(None, "a tower as Lc0 has them, without another tower and layers")
-    lc0_encoders: Lc0Encoders | None = setting(None, "or encoder layers as Lc0 has them")
+    function: str | None = setting(
+        None, "PACKAGE.MODULE:FUNCTION that builds the network, without tower and layers", before=None
+    )
+    options: dict[str, Any] | None = setting(None, "options of the function", before=None)
+    lc0: Lc0Tower | None = setting(None, "a tower as Lc0 has them, without another tower and layers", before=None)
+    lc0_encoders: Lc0Encoders | None = setting(None, "or encoder layers as Lc0 has them", before=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", NetOptions(self.options))
@@ -236,7 +222,6 @@ class Spec(Architecture):
         return Spec(None, None, "relu", tuple(heads), function, NetOptions(options))
 
     def check_together(self) -> Iterator[tuple[str, str]]:
-        """(key, message) for settings that contradict each other."""
         given = [name for name in _SPECIAL if getattr(self, name) is not None]
         if not given:
             yield from super().check_together()
@@ -251,29 +236,14 @@ class Spec(Architecture):
         return self.lc0 is not None or self.lc0_encoders is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """The spec as JSON data."""
-        found = _plain(asdict(self))
-        return {key: value for key, value in found.items() if value or key not in (*_SPECIAL, "options")}
+        found = schema.to_dict(self).items()
+        return {key: value for key, value in found if value or key not in (*_SPECIAL, "options")}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any], what: str = "network") -> "Spec":
         """Undoes `to_dict`. Raises OptionError, which names `what` and lists all problems."""
-        spec, problems = schema.check(Spec, _completed(data) if isinstance(data, Mapping) else data)
+        spec, problems = schema.check(Spec, data, old=True)
         if spec is None:
             listed = "; ".join(f"{schema.dotted(path)}: {message}" for path, message in problems)
             raise OptionError(f"{what}: {listed}")
         return spec
-
-
-def _completed(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data of a spec with what files of earlier versions do not say."""
-    found = {**dict.fromkeys((*_SPECIAL, "options")), **data}
-    if isinstance(found.get("tower"), Mapping):
-        found["tower"] = {**schema.before(Tower), **found["tower"]}
-    return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value

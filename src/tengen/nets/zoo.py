@@ -134,7 +134,6 @@ def _tower(base: str, blocks: int, channels: int, nested: bool) -> dict[str, Any
 
 def _lc0(policy: str, tower: dict[str, Any] | None, name: str, activation: str) -> dict[str, Any]:
     """A tower of Lc0 in place of the tower of that name. Its heads have the widths of Lc0's own networks."""
-    del activation
     if tower is None or tower["kind"] == "nested" or tower["groups"] > 1 or tower["stem_side"] != _USUAL_STEM:
         raise OptionError(f"{quote(name)}: a tower of Lc0 is a name like b10c128-se-lc0, with -mish or -silu at most")
     channels, ratio = tower["channels"], tower["excite_ratio"]
@@ -188,7 +187,6 @@ def _third(channels: int) -> int:
 
 
 def _apply(endings: Iterable[str], found: dict[str, Any], name: str) -> None:
-    """Applies the endings of `name` to `found`."""
     seen: set[str] = set()
     for ending in endings:
         match = _ENDING.fullmatch(ending)

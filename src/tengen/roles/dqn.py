@@ -51,7 +51,6 @@ class DQNTrainer(Trainer[DQNConfig]):
                 raise TengenError(f"{role.name}_net: dueling needs a network with a value [B, 3] besides its policy")
 
     def learner(self, role: Role) -> QLearner:
-        """The update of a role, as pure functions."""
         assert isinstance(role.settings, DQNRoleSettings)
         assert role.optimizer is not None
         # The user's own schedules are called on the host.
@@ -84,12 +83,10 @@ class DQNTrainer(Trainer[DQNConfig]):
         settings: Any = role.settings
         assert role.replay_buffer is not None
         self.collect(role.name, settings.roll_out_samples)
-        if self.step == 0 or len(role.replay_buffer) < settings.first_samples:
-            while len(role.replay_buffer) < settings.first_samples:
-                self.collect(role.name, settings.roll_out_samples)
+        while len(role.replay_buffer) < settings.first_samples:
+            self.collect(role.name, settings.roll_out_samples)
 
     def _learn(self, role: Role, steps: int, named: bool) -> dict[str, Any]:
-        """Take steps on samples from the buffer."""
         assert role.replay_buffer is not None
         if not len(role.replay_buffer):  # a role that began to learn between two roll-outs
             self._collect(role)

@@ -18,6 +18,7 @@ from tengen.games.core import Game, freeze
 from tengen.games.hironaka import live
 from tengen.games.players import Rule, draw
 
+Rate = Array | float
 Reward = Callable[[str, Any, Any, Array], Array]
 """(role, state, next state, done) of ONE game and a move of either role -> Float32[]: its reward for the role."""
 
@@ -53,13 +54,11 @@ class Returns:
     game: Game
 
     def __call__(self, role: str, state: Any, next_state: Any, done: Array) -> Array:
-        del state
         return jnp.where(done, self.game.returns(next_state)[self.game.roles.index(role)], 0)
 
 
 def finished(role: str, state: Any, next_state: Any, done: Array) -> Array:
     """Hironaka's game: 1 to the host and -1 to the agent when one point is left, nothing at the move limit."""
-    del state, done
     return jnp.where(live(next_state.points).sum() <= 1, 1.0 if role == "host" else -1.0, 0.0)
 
 
@@ -77,28 +76,15 @@ class FusedGame:
 
     @staticmethod
     def of(game: Game, rules: Mapping[str, Rule], reward: Reward) -> "FusedGame":
-        """The game with these rules by role."""
         first, *others = (rules[name] for name in game.roles)
         return FusedGame(game, first, others[0] if others else None, reward)
 
     def observe(self, states: Any) -> dict[str, Array]:
         """What the player to move sees of states [B, ...]."""
-        look = jax.vmap(self.game.look)(states)
-        return {"planes": look.observation.planes, "scalars": look.observation.scalars, "legal": look.legal}
-
-    @property
-    def sample(self) -> Transition:
-        """The shapes and types of ONE sample."""
-        state = jax.eval_shape(self.game.init, jax.random.key(0))
-        one = jax.eval_shape(self.game.look, state)
-        seen = {"planes": one.observation.planes, "scalars": one.observation.scalars, "legal": one.legal}
-        number, truth = jax.ShapeDtypeStruct((), jnp.float32), jax.ShapeDtypeStruct((), jnp.bool_)
-        return Transition(seen, jax.ShapeDtypeStruct((), jnp.int32), number, truth, seen)  # type: ignore[arg-type]
+        return jax.vmap(partial(_observed, self.game))(states)
 
     @partial(jax.jit, static_argnames=("self", "role", "games", "n_step"))
-    def start(
-        self, role: str, games: int, n_step: int, params: Any, key: Array, er: Array | float, others_er: Array | float
-    ) -> RoleLane:
+    def start(self, role: str, games: int, n_step: int, params: Any, key: Array, er: Rate, others_er: Rate) -> RoleLane:
         """New games for a role, its first moves for samples of `n_step` included."""
         first, begin, play = jax.random.split(key, 3)
         states = jax.vmap(self.game.init)(jax.random.split(first, games))
@@ -109,15 +95,7 @@ class FusedGame:
 
     @partial(jax.jit, static_argnames=("self", "role", "steps"))
     def roll_out(
-        self,
-        role: str,
-        steps: int,
-        lane: RoleLane,
-        params: Any,
-        key: Array,
-        er: Array | float,
-        others_er: Array | float,
-        gamma: Array | float,
+        self, role: str, steps: int, lane: RoleLane, params: Any, key: Array, er: Rate, others_er: Rate, gamma: Rate
     ) -> tuple[RoleLane, Transition, Array]:
         """Make `steps` own moves in each of the B games: the lane after them, steps * B samples, and games that ended.
 
@@ -157,7 +135,7 @@ class FusedGame:
         _, states, length = lax.while_loop(goes_on, move, (key, states, length))
         return Outcome(jax.vmap(self.game.returns)(states), length)
 
-    def _choose(self, role: str, params: Any, key: Array, states: Any, which: Array, er: Array | float) -> Array:
+    def _choose(self, role: str, params: Any, key: Array, states: Any, which: Array, er: Rate) -> Array:
         """Int32[B]: what the role plays, or with probability `er` a random legal action."""
         asked, trying, drawn = jax.random.split(key, 3)
         rule = (self.first, self.second)[self.game.roles.index(role)]
@@ -167,9 +145,8 @@ class FusedGame:
         return jnp.where(jax.random.uniform(trying, actions.shape) < er, random, actions)
 
     def _step(
-        self, role: str, params: Any, er: Array | float, others_er: Array | float, states: Any, key: Array
+        self, role: str, params: Any, er: Rate, others_er: Rate, states: Any, key: Array
     ) -> tuple[Any, Transition]:
-        """Make one own move in every game."""
         own, answer, again = jax.random.split(key, 3)
         seen = self.observe(states)
         everywhere = jnp.ones(len(seen["legal"]), bool)
@@ -182,7 +159,7 @@ class FusedGame:
         return self._turn(role, params, again, ended, others_er), samples
 
     def _answers(
-        self, role: str, params: Any, key: Array, states: Any, others_er: Array | float, rewards: Array
+        self, role: str, params: Any, key: Array, states: Any, others_er: Rate, rewards: Array
     ) -> tuple[Any, Array]:
         """Let the other role move until it is this one's turn or the game is over, and add up the rewards."""
 
@@ -205,7 +182,7 @@ class FusedGame:
         carry = lax.while_loop(lambda carry: waiting(carry[1]).any(), move, (key, states, rewards))
         return carry[1], carry[2]
 
-    def _turn(self, role: str, params: Any, key: Array, states: Any, others_er: Array | float) -> Any:
+    def _turn(self, role: str, params: Any, key: Array, states: Any, others_er: Rate) -> Any:
         """Replace finished games by new ones, and play these until it is the role's turn."""
 
         def ready(states: Any) -> Array:
@@ -231,7 +208,22 @@ class FusedGame:
         return jax.vmap(partial(self.reward, role))(states, moved, done).astype(jnp.float32)
 
 
-def _spanned(moves: Transition, steps: int, n_step: int, gamma: Array | float) -> Transition:
+def one_sample(game: Game) -> Transition:
+    """The shapes and types of ONE sample."""
+
+    def made() -> Transition:
+        seen = _observed(game, game.init(jax.random.key(0)))
+        return Transition(seen, jnp.int32(0), jnp.float32(0), jnp.bool_(False), seen)
+
+    return jax.eval_shape(made)
+
+
+def _observed(game: Game, state: Any) -> dict[str, Array]:
+    look = game.look(state)
+    return {**look.observation._asdict(), "legal": look.legal}
+
+
+def _spanned(moves: Transition, steps: int, n_step: int, gamma: Rate) -> Transition:
     """[steps, B, ...] samples that span `n_step` own moves, from [steps + n_step - 1, B, ...] of single moves."""
     rewards, running = jnp.zeros_like(moves.rewards[:steps]), jnp.ones_like(moves.rewards[:steps])
     last = jnp.arange(steps)[:, None] + jnp.zeros_like(moves.actions[:steps])  # where each sample ends

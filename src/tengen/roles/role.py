@@ -11,20 +11,18 @@ import optax
 from flax import nnx
 from jax import Array
 
-from tengen import importing, nets
-from tengen.config.settings.net import RoleNetSettings
+from tengen import importing
 from tengen.config.settings.roles import RoleSettings
 from tengen.config.trainers import ROLES
 from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
 from tengen.games.players import Player, Rule
 from tengen.importing import UserCodeError
-from tengen.nets import custom, growing, saving
+from tengen.nets import saving
 from tengen.roles import rules
-from tengen.roles.buffer import ReplayBuffer
 from tengen.roles.games import RoleLane, Transition
+from tengen.roles.replay import ReplayBuffer
 from tengen.roles.rules import GreedyRule, Parameters
-from tengen.run import networks
 from tengen.train import optimizers, schedules
 from tengen.train.schedules import AnySchedule, Schedule
 
@@ -96,7 +94,6 @@ class Role:
             self.optimizer_state = self.optimizer.init(learned)
 
     def set_player(self, player: Player) -> None:
-        """Use a fixed player."""
         if player.on_host:
             raise OptionError(f"{self.name}_player: {player.name} runs on the host, expected a rule that JAX compiles")
         if self.settings is not None:
@@ -121,7 +118,6 @@ class Role:
 
     @property
     def params(self) -> Any:
-        """The parameters of the rule."""
         return self.player.params if self.player else {**self.parameters, **self.others}
 
     @property
@@ -150,16 +146,14 @@ class Role:
         """Everything that changes in a role that learns, as a pytree."""
         return {
             "parameters": self.parameters,
-            "others": plain(self.others),
+            "others": self.others,
             "optimizer": self.optimizer_state,
             "lane": plain(self.lane),
             "replay": () if self.replay_buffer is None else self.replay_buffer.state,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Undo `state`."""
-        self.parameters, self.optimizer_state = state["parameters"], state["optimizer"]
-        self.others = typed(state["others"], self.others)
+        self.parameters, self.others, self.optimizer_state = (state[x] for x in ("parameters", "others", "optimizer"))
         self.lane = typed(state["lane"], self.lane)
         if self.replay_buffer is not None:
             self.replay_buffer.state = state["replay"]
@@ -180,15 +174,6 @@ class Roles(dict[str, Role]):
             if name != attribute and name in (*self, *ROLES[: len(self)]):
                 return self[name], part
         return None
-
-
-def build(settings: RoleNetSettings, game: Game, rngs: nnx.Rngs) -> nets.Network:
-    """A new network of a role. OptionError if it cannot be built, or does not fit the one that it starts from."""
-    net = nets.build(settings.architecture(), game, rngs, dtype=settings.dtype)
-    custom.check_numbers(net, game)
-    if settings.start_from is not None:
-        net, _ = growing.start_from(networks.find(settings.start_from).path, net, game)
-    return net
 
 
 def rows(transition: Transition) -> dict[str, Any]:

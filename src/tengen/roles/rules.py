@@ -27,7 +27,6 @@ NAMES = ("random", "first", "last")
 
 
 def parameters(net: nnx.Module) -> Parameters:
-    """All variables of a network, by name."""
     return saving.named(nnx.state(net))
 
 
@@ -56,10 +55,13 @@ class GreedyRule:
     game: Game
 
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
-        del key, which
+        return jnp.argmax(self._logits(params, states), 1).astype(jnp.int32)
+
+    def _logits(self, params: Parameters, states: Any) -> Array:
+        """Float32[B, A]: the network's numbers, -inf for illegal actions; in a finished game anything will do."""
         look = jax.vmap(self.game.look)(states)
-        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
-        return jnp.argmax(jnp.where(look.legal, found, -jnp.inf), 1).astype(jnp.int32)
+        found = scores(network(self.graph, params)(*look.observation))
+        return jnp.where(look.legal | look.over[:, None], found, -jnp.inf)
 
 
 @dataclass(frozen=True)
@@ -67,16 +69,10 @@ class SampledRule(GreedyRule):
     """Draws a legal action from the network's policy, whose logits its numbers are: for trainers that learn one."""
 
     def __call__(self, params: Parameters, key: Array, states: Any, which: Array) -> Array:
-        del which
-        look = jax.vmap(self.game.look)(states)
-        found = scores(network(self.graph, params)(look.observation.planes, look.observation.scalars))
-        # In a finished game nothing is legal, and anything will do.
-        legal = look.legal | look.over[:, None]
-        return jax.random.categorical(key, jnp.where(legal, found, -jnp.inf)).astype(jnp.int32)
+        return jax.random.categorical(key, self._logits(params, states)).astype(jnp.int32)
 
 
 def greedy(name: str, net: nnx.Module, game: Game) -> Player:
-    """The player that always follows a network."""
     return Player(name, GreedyRule(nnx.graphdef(net), game), parameters(net))
 
 

@@ -7,7 +7,6 @@ section in the configuration is played by a network or a fixed player and never 
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
@@ -17,7 +16,7 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
-from tengen import games, nets
+from tengen import nets
 from tengen.config.loading import from_dict
 from tengen.config.settings.roles import RoleSettings
 from tengen.config.trainers import ROLES, TrainerConfig
@@ -28,9 +27,10 @@ from tengen.nets import saving
 from tengen.roles import role as roles
 from tengen.roles import rules, trainer_state
 from tengen.roles.evaluation import RoleEvaluation
-from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished
+from tengen.roles.games import FusedGame, Returns, Reward, Transition, finished, one_sample
 from tengen.roles.role import SCHEDULERS, AnyNet, Role, Roles
 from tengen.train import schedules
+from tengen.train.alpha_zero import checked_start
 from tengen.train.base import BaseTrainer, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 
@@ -87,20 +87,19 @@ class Trainer(BaseTrainer[C]):
         if game is None:
             if config.game is None:
                 raise TengenError("game: the configuration has none (null), so the program must give one, as game=...")
-            game = games.make(config.game.name, **asdict(config.game.options))
+            game = config.game.make()
         self.game = game
         self.training = True
         self.extra: dict[str, Any] = {}
         self.games = 0  # finished in roll-outs
         self.samples = 0  # of roll-outs
-        self._step = 0
         self._report = report or (lambda kind, figures: None)
         self._base = jax.random.key(config.run.seed)
         self._key = jax.random.fold_in(self._base, _KEY)
         if reward is None and config.reward == "finished" and not isinstance(self.game, Hironaka):
             raise OptionError(f"reward: expected returns, because {self.game.name} has no points that could be left")
         self._reward = reward or (finished if config.reward == "finished" else Returns(self.game))
-        sample = FusedGame(self.game, _no_rule, _no_rule, self._reward).sample
+        sample = one_sample(self.game)
         self.roles = Roles(
             {name: Role(name, self.game, settings, sample) for name, settings in self._role_settings(config).items()}
         )
@@ -122,12 +121,7 @@ class Trainer(BaseTrainer[C]):
             raise AttributeError(f"{name} cannot be set; replace_nets({role.name}_net=...) replaces a network")
         return role.set_schedule(part, value)
 
-    @property
-    def step(self) -> int:
-        return self._step
-
     def advance(self, steps: int = 1) -> None:
-        """Count steps that have been taken."""
         self._step += steps
 
     def change(self, config: C) -> None:
@@ -160,10 +154,6 @@ class Trainer(BaseTrainer[C]):
         """The roles that learn now."""
         return [name for name, role in self.roles.items() if role.trainable]
 
-    def role(self, name: str) -> Role:
-        """The role of that name. OptionError if there is none."""
-        return self.roles[name]
-
     def roll_out(self, role: str, n: int) -> Transition:
         """n samples of a role that has a section: (observations, actions, rewards, dones, next_observations), [n, ...]
 
@@ -172,7 +162,7 @@ class Trainer(BaseTrainer[C]):
         call to call in lockstep, so up to one sample per game is not used if n is not a multiple of their number.
         """
         _whole("n", n, 1)
-        which = self.role(role)
+        which = self.roles[role]
         settings = which.learning
         lane = self._lane(which)
         steps = math.ceil(n / settings.games)
@@ -186,7 +176,7 @@ class Trainer(BaseTrainer[C]):
 
     def collect(self, role: str, n: int) -> None:
         """Roll out n samples, and put them into the role's replay buffer."""
-        buffer = self.role(role).replay_buffer
+        buffer = self.roles[role].replay_buffer
         if buffer is None:
             raise TengenError(f"{role} has no replay buffer; give it one in the configuration")
         buffer.add(roles.rows(self.roll_out(role, n)))
@@ -197,7 +187,7 @@ class Trainer(BaseTrainer[C]):
         `loss` returns a number, or (number, figures by name); it is compiled once, so pass the same function every
         time (a method will do). Returns figures, among them `loss`, `gradient` (its norm) and `learning_rate`.
         """
-        return self.role(role).descend(loss, self._step, data)
+        return self.roles[role].descend(loss, self._step, data)
 
     def train(self, steps: int, evaluation_interval: int | None = None) -> Metrics:
         """Take `steps` steps, and evaluate at every multiple of the interval (by default the configuration's).
@@ -250,7 +240,7 @@ class Trainer(BaseTrainer[C]):
 
     def set_trainable(self, role: str, trainable: bool) -> None:
         """Whether a role goes on learning; one without a section never does."""
-        which = self.role(role)
+        which = self.roles[role]
         which.trainable = trainable and which.learning is not None  # or an error
 
     def replace_nets(self, **nets: AnyNet | None) -> None:
@@ -262,7 +252,7 @@ class Trainer(BaseTrainer[C]):
 
     def save_net(self, role: str, path: Path | str, info: Mapping[str, Any] | None = None) -> Path:
         """Write the network of a role, for `train.load_player` and everything else that reads networks."""
-        which = self.role(role)
+        which = self.roles[role]
         net, name = which.net, which.name
         if not isinstance(net, nets.Network):
             raise TengenError(f"{name}: only networks of tengen.nets can be saved as such, not {type(net).__name__}")
@@ -298,14 +288,12 @@ class Trainer(BaseTrainer[C]):
         return found[1]
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
-        """Everything that is needed to resume training; `extras` is JSON data of the caller."""
         for role in self.roles.values():
             if role.settings is not None:
                 self._lane(role)  # starts its games with the next random key
         return trainer_state.take(self, extras)
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-        """Resume from the newest good checkpoint; returns its extras, and what was set aside. None if there is none."""
         if not checkpoints.steps():
             return None
         like = self.checkpoint().state
@@ -313,7 +301,6 @@ class Trainer(BaseTrainer[C]):
         return None if found is None else (trainer_state.restore(self, found[0]), found[1])
 
     def _set_mode(self, role: Role) -> None:
-        """Put the network of a role in training or evaluation mode."""
         if role.player is None:
             net = role.net
             (net.train if self.training and role.settings is not None else net.eval)()
@@ -323,7 +310,6 @@ class Trainer(BaseTrainer[C]):
         """The network of a role was replaced from outside; for subclasses that keep something about it."""
 
     def _lane(self, role: Role) -> Any:
-        """The games of a role, started if they have not been."""
         if role.lane is None:
             settings, (er, others_er) = role.learning, self._exploration(role)
             role.lane = self.fused_game.start(
@@ -352,7 +338,6 @@ class Trainer(BaseTrainer[C]):
         return found
 
     def _seat(self, options: Mapping[str, Any]) -> None:
-        """Assign every role its network or player."""
         given = self._given(options, "net", "player")
         for field in ROLES[len(self.roles) :]:
             if getattr(self.config, field) is not None:
@@ -370,7 +355,9 @@ class Trainer(BaseTrainer[C]):
                 role.set_net(net)
             elif role.settings is not None:
                 start = jax.random.fold_in(jax.random.fold_in(self._base, _INIT), index)
-                role.set_net(roles.build(role.settings.net, self.game, nnx.Rngs(start)))
+                chosen = role.settings.net
+                net = nets.build(chosen.architecture(), self.game, nnx.Rngs(start), dtype=chosen.dtype)
+                role.set_net(checked_start(net, self.game, chosen.start_from))
             else:
                 raise TengenError(
                     f"{name}: has no section in the configuration, so it needs a network ({name}_net), a player "
@@ -383,8 +370,3 @@ def _whole(what: str, number: Any, least: int) -> None:
     """OptionError unless it is a whole number of at least `least`."""
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < least:
         raise OptionError(f"{what}: expected a whole number of at least {least}, got {number!r}")
-
-
-def _no_rule(params: Any, key: Array, states: Any, which: Array) -> Array:
-    """Stands in where no move is made."""
-    raise AssertionError("this role has no player")

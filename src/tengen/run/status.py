@@ -55,7 +55,7 @@ class RunStatus:
     parts: tuple[PartStatus, ...] = ()  # of a run in parts, or the nodes of a cluster
     networks: NetworkCounts | None = None  # of a run in parts, or on a cluster with a gate
     appetite: float | None = None  # rows per second that the learner could use, if others play for it
-    played: Mapping[str, Any] | None = None  # results of this process's games, see `selfplay.tally`
+    played: Mapping[str, Any] | None = None  # results of this process's games, see `selfplay.collector`
 
     @property
     def doing(self) -> str:

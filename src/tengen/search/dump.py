@@ -84,7 +84,6 @@ class _Reader:
         return names
 
     def name(self, node: int, action: int) -> str:
-        """The name of the action at a node."""
         if (node, action) not in self.names:
             # All of a node's moves at once, since computing its state takes the time.
             state = self.state(node)

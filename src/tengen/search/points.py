@@ -11,6 +11,7 @@ from jaxtyping import Array, Float32
 
 from tengen.games.core import Game
 
+Score = Float32[Array, "*batch"]
 _TOWARDS_ZERO = 0.25  # KataGo's: how far the centre lies from the expected score towards zero
 
 
@@ -20,14 +21,12 @@ def scale(game: Game) -> float:
     return 0.5 * (height * width) ** 0.5
 
 
-def centre(expected: Float32[Array, "*batch"], game: Game) -> Float32[Array, "*batch"]:
+def centre(expected: Score, game: Game) -> Score:
     """Where points count most, given the root's expected score: a little closer to zero."""
     return expected - jnp.clip(_TOWARDS_ZERO * expected, -scale(game), scale(game))
 
 
-def term(
-    mean: Float32[Array, "*batch"], spread: Float32[Array, "*batch"], middle: Float32[Array, "*batch"], game: Game
-) -> Float32[Array, "*batch"]:
+def term(mean: Score, spread: Score, middle: Score, game: Game) -> Score:
     """In (-1, 1): about the mean of `2/pi atan((score - middle) / scale)` over a normal distribution of the score.
 
     It is exact without spread; near the middle its slope is at most 7 % too steep.

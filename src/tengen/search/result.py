@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Float32, Int32
 from tengen.config.settings.search import SearchSettings
 from tengen.games.core import RandomKey
 from tengen.search import selection
-from tengen.search.selection import NodeRow
+from tengen.search.selection import NodeRow, PerMove
 from tengen.search.tree import Tree, parts
 from tengen.search.walk import row_at
 
@@ -60,9 +60,7 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
     return SearchResult(row.visits.astype(jnp.int32), policy, value, action.astype(jnp.int32), surprise, score)
 
 
-def puct_policy(
-    row: NodeRow, noise: Float32[Array, " actions"], settings: SearchSettings
-) -> Float32[Array, " actions"]:
+def puct_policy(row: NodeRow, noise: PerMove, settings: SearchSettings) -> PerMove:
     """The share of visits, less those that only noise and forced playouts caused.
 
     Every move but the most visited loses visits as long as its score stays below that of the most visited one.

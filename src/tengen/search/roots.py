@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float16, Float32, Int, Int32
+from jaxtyping import Array, Bool, Float16, Int, Int32
 
 from tengen.games.batching import choose
 from tengen.games.core import PositionInfo, RandomKey
 from tengen.search import points
+from tengen.search.selection import PerMove, PerNode
 from tengen.search.tree import NONE, Tree, parts, stored
 from tengen.search.walk import row_at
 
@@ -32,7 +33,7 @@ def begin(tree: Tree, key: RandomKey, budget: Int32[Array, " batch"], which: Boo
     )
 
 
-def _noise(tree: Tree, key: RandomKey) -> Float32[Array, "batch actions"]:
+def _noise(tree: Tree, key: RandomKey) -> PerMove:
     """Gumbel noise, or Dirichlet noise over the legal moves of each root."""
     settings, shape = tree.settings, tree.noise.shape
     if settings.algorithm == "gumbel":
@@ -43,9 +44,7 @@ def _noise(tree: Tree, key: RandomKey) -> Float32[Array, "batch actions"]:
     return dirichlet(key, settings.noise_total / jnp.maximum(legal.sum(1, keepdims=True), 1), legal)
 
 
-def dirichlet(
-    key: RandomKey, concentration: Float32[Array, "batch 1"], wanted: Bool[Array, "batch actions"]
-) -> Float32[Array, "batch actions"]:
+def dirichlet(key: RandomKey, concentration: PerNode, wanted: Bool[Array, "batch actions"]) -> PerMove:
     """A Dirichlet draw for each row over the entries `wanted`, 0 elsewhere.
 
     Marsaglia and Tsang's method with a fixed number of tries: `jax.random.gamma` loops until the last of all entries
@@ -71,34 +70,44 @@ def dirichlet(
 
 def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
     """Puts new positions `states` [batch, ...] at the roots of the games `which`, whose trees are discarded."""
-    game, slots = tree.game, tree.visits.shape[1]
-    nodes, kept = jax.vmap(game.split)(states)
-    batch, at = jnp.arange(len(which)), jnp.where(which, 0, slots)
+    slots, chosen = tree.visits.shape[1], partial(choose, which)
+    at = jnp.arange(len(which)), jnp.where(which, 0, slots)
+    tree = _with_roots(tree, states, jax.vmap(tree.game.is_over)(states), at, which)
+    return replace(
+        tree,
+        logits=tree.logits.at[at].set(-jnp.inf, mode="drop"),
+        parent=tree.parent.at[at].set(NONE, mode="drop"),
+        free=chosen(jnp.arange(slots, dtype=tree.free.dtype), tree.free),
+        used=chosen(1, tree.used),
+        root=chosen(0, tree.root),
+        noise=chosen(0, tree.noise),
+    )
+
+
+def _with_roots(tree: Tree, states: Any, over: Array, at: tuple[Array, Array], which: Array) -> Tree:
+    """New positions [batch, ...] in the games `which`, whose searches end, and new roots for them at the slots `at`.
+
+    Only the rows of roots are written, so that no table is copied: those of unused slots have no meaning.
+    """
+    nodes, kept = jax.vmap(tree.game.split)(states)
 
     def root(table: Array, value: Array | float) -> Array:
-        """Only the rows of roots are written: those of unused slots have no meaning."""
-        return table.at[batch, at].set(jnp.asarray(value).astype(table.dtype), mode="drop")
+        return table.at[at].set(jnp.asarray(value).astype(table.dtype), mode="drop")
 
     chosen = partial(choose, which)
     return replace(
         tree,
         child=root(tree.child, NONE),
-        logits=root(tree.logits, -jnp.inf),
         state=jax.tree.map(root, tree.state, stored(nodes)),
         visits=root(tree.visits, 0),
         total=root(tree.total, 0),
         value=root(tree.value, 0),
         apart=root(tree.apart, 0),
-        player=root(tree.player, jax.vmap(game.to_play)(states)),
-        over=root(tree.over, jax.vmap(game.is_over)(states)),
-        parent=root(tree.parent, NONE),
-        free=chosen(jnp.arange(slots, dtype=tree.free.dtype), tree.free),
-        used=chosen(1, tree.used),
-        root=chosen(0, tree.root),
+        player=root(tree.player, jax.vmap(tree.game.to_play)(states)),
+        over=root(tree.over, over),
         kept=jax.tree.map(chosen, kept, tree.kept),
         done=chosen(0, tree.done),
         budget=chosen(0, tree.budget),
-        noise=chosen(0, tree.noise),
         base=chosen(0, tree.base),
     )
 
@@ -142,38 +151,19 @@ def read_moves(tree: Tree, actions: Int32[Array, " batch"]) -> MovedRoots:
 
 def move_roots(tree: Tree, moved: MovedRoots, which: Bool[Array, " batch"]) -> Tree:
     """The second half of `advance`, which writes."""
-    game, slots = tree.game, tree.visits.shape[1]
-    states, look, known = moved.states, moved.look, moved.known
-    nodes, kept = jax.vmap(game.split)(states)
+    slots, known, chosen = tree.visits.shape[1], moved.known, partial(choose, which)
     batch = jnp.arange(len(which))
     root = jnp.where(which, moved.root, tree.root)
     tree = _without_illegal(tree, moved, which & known)
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
-    # Only the rows of roots are written, so that no table is copied; a root that is not in the tree is written anew.
-    unknown, at = (jnp.where(games, root, slots) for games in (which & ~known, which))
-
-    def at_root(table: Array, value: Array) -> Array:
-        return table.at[batch, unknown].set(value.astype(table.dtype), mode="drop")
-
-    chosen, zero = partial(choose, which), jnp.zeros(())
+    # A root that is not in the tree is written anew.
+    unknown, at = ((batch, jnp.where(games, root, slots)) for games in (which & ~known, which))
     return replace(
-        tree,
+        _with_roots(tree, moved.states, moved.look.over, unknown, which),
         root=root,
         free=chosen(jax.vmap(_kept_first)(keep, tree.free), tree.free),
         used=chosen(keep.sum(1, dtype=jnp.int32), tree.used),
-        parent=tree.parent.at[batch, at].set(NONE, mode="drop"),
-        child=at_root(tree.child, jnp.int32(NONE)),
-        state=jax.tree.map(at_root, tree.state, stored(nodes)),
-        over=at_root(tree.over, look.over),
-        player=at_root(tree.player, jax.vmap(game.to_play)(states)),
-        visits=at_root(tree.visits, zero),
-        total=at_root(tree.total, zero),
-        value=at_root(tree.value, zero),
-        apart=at_root(tree.apart, zero),
-        kept=jax.tree.map(chosen, kept, tree.kept),
-        done=chosen(jnp.int32(0), tree.done),
-        budget=chosen(jnp.int32(0), tree.budget),
-        base=chosen(jnp.int32(0), tree.base),
+        parent=tree.parent.at[at].set(NONE, mode="drop"),
     )
 
 

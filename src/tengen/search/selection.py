@@ -13,6 +13,7 @@ from tengen.config.settings.search import SearchSettings
 
 PerMove = Float32[Array, "*batch actions"]
 PerNode = Float32[Array, "*batch 1"]
+Visits = Int32[Array, "*batch actions"]
 Choice = Int32[Array, "*batch"]
 Counts = Int32[Array, "*#batch"]
 
@@ -53,12 +54,7 @@ def softmax(logits: PerMove) -> PerMove:
 
 
 def choice_at_root(
-    row: NodeRow,
-    noise: PerMove,
-    base: Int32[Array, "*batch actions"],
-    budget: Int32[Array, "*batch"],
-    done: Int32[Array, "*batch"],
-    settings: SearchSettings,
+    row: NodeRow, noise: PerMove, base: Visits, budget: Counts, done: Counts, settings: SearchSettings
 ) -> Choice:
     """The move to follow at a root, after `done` simulations of `budget`."""
     if settings.algorithm == "puct":
@@ -109,7 +105,6 @@ def puct_at_root(row: NodeRow, noise: PerMove, settings: SearchSettings) -> Choi
 
 
 def puct_below(row: NodeRow, settings: SearchSettings) -> Choice:
-    """The move with the best score."""
     scores = puct_scores(row, jnp.exp(row.logits), settings.fpu_reduction, settings)
     return jnp.argmax(scores, -1).astype(jnp.int32)
 
@@ -142,9 +137,7 @@ def improved_policy(row: NodeRow, settings: SearchSettings) -> PerMove:
     return softmax(improved_logits(row, settings))
 
 
-def gumbel_at_root(
-    row: NodeRow, noise: PerMove, base: Int32[Array, "*batch actions"], wanted: PerNode, settings: SearchSettings
-) -> Choice:
+def gumbel_at_root(row: NodeRow, noise: PerMove, base: Visits, wanted: PerNode, settings: SearchSettings) -> Choice:
     """The best of the moves with `wanted` visits in this search, by noise, prior and value."""
     score = jnp.where(row.visits - base == wanted, noise + improved_logits(row, settings), -1e9)
     return jnp.argmax(jnp.where(row.legal, score, -jnp.inf), -1).astype(jnp.int32)

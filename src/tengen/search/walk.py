@@ -42,7 +42,6 @@ class _Pending(NamedTuple):
 
 
 def row_at(tree: Tree, node: Int32[Array, ""], pending: _Pending | None) -> selection.NodeRow:
-    """The statistics of the moves at a node."""
     children = tree.child[node].astype(jnp.int32)
     there, at = children >= 0, jnp.maximum(children, 0)
     sign = 1.0 - 2.0 * tree.player[node]

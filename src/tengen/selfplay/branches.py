@@ -9,7 +9,7 @@ from jax import Array
 
 from tengen.games.batching import choose
 from tengen.games.core import Game
-from tengen.selfplay.history import History
+from tengen.selfplay.history import History, restarted
 
 
 class Branches(NamedTuple):
@@ -56,11 +56,4 @@ def replaced(branches: Branches, gone: Array, again: Array) -> Branches:
 def rewound(history: History, branches: Branches, again: Array) -> History:
     """Takes the games `again` back to their branching positions; what happened before counts as an opening."""
     later = jnp.arange(history.action.shape[1]) >= branches.ply[:, None]
-    return history._replace(
-        ply=jnp.where(again, branches.ply, history.ply),
-        opening=jnp.where(again, branches.ply, history.opening),
-        action=jnp.where(again[:, None] & later, -1, history.action),
-        value=jnp.where(again[:, None], 0, history.value),
-        full=history.full & ~again[:, None],
-        searched=history.searched & ~again[:, None],
-    )
+    return restarted(history, jnp.where(later, -1, history.action), branches.ply, again)

@@ -1,8 +1,10 @@
 """Writes finished games to files in the background: chunks of rows, and records of games."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,9 +19,50 @@ from tengen.data.store.writer import Writer
 from tengen.games.core import Game
 from tengen.selfplay.finished import Finished, record_of
 from tengen.selfplay.opponents import NOBODY, Opponent
-from tengen.selfplay.tally import GameTally
 
 _RECORDS = 50  # games in a file
+BINS = 10
+"""Bins of the values from -1 to 1 in the calibration."""
+
+
+@dataclass(frozen=True)
+class GameTally:
+    """Results and lengths of all games so far, and how well the values of the searches predicted the results.
+
+    The bins of the calibration go from the lowest values to the highest.
+    """
+
+    games: int = 0
+    first: int = 0  # won by player 0
+    draws: int = 0
+    second: int = 0  # won by player 1
+    moves: int = 0
+    predicted: tuple[int, ...] = (0,) * BINS  # searches whose value, for the player to move, was in the bin
+    points: tuple[float, ...] = (0.0,) * BINS  # points of these players in their games, from 0 to 1 each
+
+    def plus(self, finished: Finished) -> Self:
+        """The sums with these games added, whose arrays are on the host. Players alternate."""
+        results, lengths = np.asarray(finished.result, np.float64), np.asarray(finished.length)
+        values = np.asarray(finished.value, np.float64)
+        plies = np.arange(values.shape[1] if values.ndim == 2 else 0)
+        searched = (plies >= np.asarray(finished.opening)[:, None]) & (plies < lengths[:, None])
+        outcomes = np.broadcast_to((1 + results[:, None] * (1 - 2 * (plies % 2))) / 2, searched.shape)[searched]
+        bins = np.clip((values[searched] + 1) / 2 * BINS, 0, BINS - 1).astype(np.int64)
+        predicted = np.bincount(bins, minlength=BINS).tolist()
+        points = np.bincount(bins, outcomes, minlength=BINS).tolist()
+        return type(self)(
+            self.games + len(results),
+            self.first + int((results > 0).sum()),
+            self.draws + int((results == 0).sum()),
+            self.second + int((results < 0).sum()),
+            self.moves + int(lengths.sum()),
+            tuple(a + b for a, b in zip(self.predicted, predicted, strict=True)),
+            tuple(a + b for a, b in zip(self.points, points, strict=True)),
+        )
+
+    def values(self) -> dict[str, Any]:
+        """For the metrics."""
+        return {**vars(self), "points": [round(x, 1) for x in self.points]}
 
 
 class Collector:
@@ -51,10 +94,9 @@ class Collector:
         self._game, self._form, self._identity = game, form, GameIdentity.of(game)
         self.settings = data
         self._opponents, self.visits = opponents, visits
-        self._format = data.format
-        self._rows: list[Rows] = []
-        self._games: list[np.ndarray] = []  # records of Lc0
-        self._waiting = 0
+        self._format = data.format  # `settings` may change, but not this
+        self._parts: list[Any] = []  # rows, or games as Lc0's records
+        self._waiting = 0  # rows among them
         self._finished, self._evaluations = 0, 0.0  # not yet in a chunk
         self._records: list[Record] = []
         self._due = 0.0  # records that are due, by `record_share`
@@ -62,11 +104,11 @@ class Collector:
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
         """Add games from `finished.on_host` and their evaluations. `game` is theirs if the board has another size."""
         if self._format == "lc0":
-            self._games += self._for_lc0(finished)
+            self._parts += self._for_lc0(finished)
             self._waiting += int(finished.rows_count)
         elif count := len(finished.rows["ply"]):
             for_katago = self._format == "katago"
-            self._rows.append(self._for_katago(finished, game or self._game) if for_katago else finished.rows)
+            self._parts.append(self._for_katago(finished, game or self._game) if for_katago else finished.rows)
             self._waiting += count
         self._finished += len(finished.length)
         self.tally = self.tally.plus(finished)
@@ -83,8 +125,7 @@ class Collector:
 
     def flush(self) -> None:
         """Write everything, and wait until it is written."""
-        self._write_rows()
-        self._write_records()
+        self.under(self.network)
         self._writer.flush()
 
     def under(self, network: str) -> None:
@@ -98,20 +139,20 @@ class Collector:
         self._finished, self._evaluations = 0, 0.0
 
     def _write_rows(self) -> None:
-        if self._games:
-            self._write_games()
-        if not self._rows:
-            return
-        rows = {name: np.concatenate([part[name] for part in self._rows]) for name in self._rows[0]}
-        self._rows, self._waiting = [], 0
-        pieces = [
-            {name: values[each] for name, values in rows.items()}
-            for each in _pieces(rows, self.settings.max_chunk_rows)
-        ]
-        for number, piece in enumerate(pieces, 1):
-            # The last file also counts the games without rows.
-            whole = number < len(pieces)
-            self._write(piece, count_games(_numbers(piece)) if whole else self._finished, whole)
+        parts, waiting = self._parts, self._waiting
+        self._parts, self._waiting = [], 0
+        if self._format == "lc0" and parts:
+            path = self._store.reserve(self.network, self._format)
+            self._put(partial(lc0_writing.write, path.parent, path.stem, parts), path, waiting)
+            self.counted()
+        elif parts:
+            rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            slices = list(_pieces(rows, self.settings.max_chunk_rows))
+            for each in slices:
+                piece = {name: values[each] for name, values in rows.items()}
+                # The last file also counts the games without rows.
+                whole = each is not slices[-1]
+                self._write(piece, count_games(_numbers(piece)) if whole else self._finished, whole)
 
     def _write(self, rows: Rows, finished: int, whole: bool) -> None:
         """Write one chunk in the background. `whole`: it is not the last one, which counts the evaluations."""
@@ -126,14 +167,6 @@ class Collector:
         else:
             self.counted()
 
-    def _write_games(self) -> None:
-        """Write games for Lc0 in the background."""
-        path = self._store.reserve(self.network, self._format)
-        write = partial(lc0_writing.write, path.parent, path.stem, self._games)
-        self._put(write, path, self._waiting)
-        self._games, self._waiting = [], 0
-        self.counted()
-
     def _put(self, write: Callable[[], object], path: Path, rows: int) -> None:
         def job() -> None:
             write()
@@ -144,13 +177,11 @@ class Collector:
             self.chunk = int(path.name.partition("-")[0])
 
     def _for_lc0(self, finished: Finished) -> Iterator[np.ndarray]:
-        """The games as Lc0's records."""
         cut = (np.asarray(finished.length) >= self._game.max_moves) & (np.asarray(finished.result) == 0)
         known = (finished.number, finished.action, finished.result, cut)
         return lc0_writing.records_of(finished.rows, *map(np.asarray, known))
 
     def _for_katago(self, finished: Finished, game: Game) -> Rows:
-        """The rows of finished games as KataGo's arrays."""
         moves, length = np.asarray(finished.action), np.asarray(finished.length)
         ends = [moves[np.arange(len(length)), np.maximum(length - ago, 0)] for ago in (1, 2)]
         cut = np.any([end != game.num_actions - 1 for end in ends], 0)

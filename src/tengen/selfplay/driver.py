@@ -20,8 +20,8 @@ from tengen.games.core import Game
 from tengen.nets.evaluators import Evaluator
 from tengen.search.tree import Tree
 from tengen.selfplay.finished import Finished
-from tengen.selfplay.lanes import Lane, LaneBoard, Lanes, boards, lane_devices
-from tengen.selfplay.named_opponents import opponents
+from tengen.selfplay.lanes import Budgets, Lane, LaneBoard, Lanes, boards, lane_devices, roots
+from tengen.selfplay.opponents import opponents
 from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
 
@@ -71,7 +71,6 @@ class SelfplayDriver:
         return RowFormat.of(game, heads)
 
     def _lanes(self, board: LaneBoard) -> list[Lane]:
-        """The lanes of one board size."""
         config, devices = self.config, lane_devices(board.games)
         form = self._played(board.game)
         more = [self.opponents] if self.opponents else []
@@ -111,12 +110,6 @@ def _completed(evaluate: Any, weights: Any, trees: Tree, place: jax.Array) -> Tr
     return search.finish(partial(evaluate, weights), one)
 
 
-@jax.jit
-def _first_root(tree: Tree) -> Any:
-    """The state of the first game."""
-    return jax.tree.map(lambda leaf: leaf[0], tree.states(tree.root))
-
-
 class PlayRounds:
     """Plays games, in calls of about a second. `session` distinguishes their numbers from those of others.
 
@@ -136,10 +129,7 @@ class PlayRounds:
         return self._pace.calls > 0
 
     def play(
-        self,
-        weights: Any,
-        meanwhile: Callable[[], object] = lambda: None,
-        budgets: tuple[int, int] | None = None,
+        self, weights: Any, meanwhile: Callable[[], object] = lambda: None, budgets: Budgets = None
     ) -> list[PlayedRound]:
         """Make one call, and return one entry per lane; `meanwhile` runs on the host while the device plays.
 
@@ -158,9 +148,8 @@ class PlayRounds:
         self._actors, finished = playing()
         if failed := sum(int(actor.failed) for actor in self._actors):
             self.forget()
-            raise NoFiniteNumbers(
-                f"the network gives numbers that are not finite: {failed:,} searches found no move or value"
-            )
+            found = f"{failed:,} searches found no move or value"
+            raise NoFiniteNumbers(f"the network gives numbers that are not finite: {found}")
         lanes = zip(self._lanes.lanes, self._actors, finished, strict=True)
         played = [PlayedRound(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
         seconds = time.monotonic() - began
@@ -183,7 +172,7 @@ class PlayRounds:
         if self._actors is None:
             return ""
         game = self._lanes.lanes[0].selfplay.game
-        return game.render(jax.device_get(_first_root(self._actors[0].tree)))
+        return game.render(jax.device_get(jax.tree.map(lambda leaf: leaf[0], roots(self._actors[0].tree))))
 
     def tree(self, weights: Any, place: int = 0) -> SearchedPosition | None:
         """The current search of a game of the first lane, completed without changing that game.

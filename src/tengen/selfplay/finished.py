@@ -70,16 +70,15 @@ def finish(
     number: Array,
     extra: dict[str, Array],
     real: Array,
-    cheap_weight: float = 0.0,
-    surprise_share: float = 0.0,
-    value_horizon: float = 0.0,
+    **weighing: float,
 ) -> FinishedGames:
-    """E games that ended in the states `last` [E, ...]; without a row format, they have no rows."""
+    """E games that ended in the states `last` [E, ...]; without a row format, they have no rows.
+
+    `weighing` are settings of `make_rows`.
+    """
     rows, kept, others = {}, jnp.zeros(0, bool), jnp.zeros(0, bool)
     if row_format is not None:
-        rows, kept, others = make_rows(
-            game, row_format, history, last, number, cheap_weight, surprise_share, value_horizon
-        )
+        rows, kept, others = make_rows(game, row_format, history, last, number, **weighing)
         kept, others = (which & jnp.repeat(real, game.max_moves) for which in (kept, others))
     return FinishedGames(
         rows=rows,

@@ -76,10 +76,15 @@ def begun(history: History, openings: PreparedGames, which: Array) -> History:
     """Replace the games `which` (Bool[B]) by new ones [B]."""
     moves = history.action.shape[1] - openings.actions.shape[1]
     actions = jnp.pad(openings.actions, ((0, 0), (0, moves)), constant_values=-1)
+    seed = jnp.where(which[:, None], openings.seed, history.seed)
+    return restarted(history, actions, openings.length, which)._replace(seed=seed)
+
+
+def restarted(history: History, actions: Array, length: Array, which: Array) -> History:
+    """Let the games `which` begin after the first `length` Int32[B] of these `actions` Int16[B, M]: their opening."""
     return history._replace(
-        ply=jnp.where(which, openings.length, history.ply),
-        opening=jnp.where(which, openings.length, history.opening),
-        seed=jnp.where(which[:, None], openings.seed, history.seed),
+        ply=jnp.where(which, length, history.ply),
+        opening=jnp.where(which, length, history.opening),
         action=jnp.where(which[:, None], actions, history.action),
         value=jnp.where(which[:, None], 0, history.value),
         full=history.full & ~which[:, None],
@@ -95,15 +100,12 @@ def remember(history: History, moment: Moment, which: Array) -> History:
     def put(table: Array, new: Array) -> Array:
         return table.at[at].set(new.astype(table.dtype), mode="drop")
 
+    same = ("action", "player", "value", "surprise", "full")
     history = history._replace(
         ply=history.ply + which,
-        action=put(history.action, moment.action),
-        player=put(history.player, moment.player),
-        value=put(history.value, moment.value),
         score=None if history.score is None or moment.score is None else put(history.score, moment.score),
-        surprise=put(history.surprise, moment.surprise),
-        full=put(history.full, moment.full),
         searched=put(history.searched, jnp.ones(games, bool)),
+        **{name: put(getattr(history, name), getattr(moment, name)) for name in same},
     )
     if history.planes is None or history.scalars is None or history.policy is None:
         return history
@@ -121,7 +123,7 @@ def make_rows(
     history: History,
     last: Any,
     number: Array,
-    cheap_weight: float,
+    cheap_weight: float = 0.0,
     surprise_share: float = 0.0,
     value_horizon: float = 0.0,
 ) -> tuple[Rows, Array, Array]:
@@ -166,10 +168,8 @@ def make_rows(
     rows |= {target.name: target.seen_by(targets[target.name], history.player) for target in wanted}
     kept = full if cheap_weight == 0 else inside
     others = inside & ~kept if history.facts else jnp.zeros_like(kept)
-    count = games * moves
-    flat = {
-        name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in row_format.fields.items()
-    }
+    count, fields = games * moves, row_format.fields.items()
+    flat = {name: rows[name].reshape(count, *field.shape).astype(field.dtype) for name, field in fields}
     return flat, kept.reshape(-1), others.reshape(-1)
 
 

@@ -23,6 +23,8 @@ from tengen.search.tree import Tree
 from tengen.selfplay.finished import Finished
 from tengen.selfplay.playing import Actor, Selfplay
 
+Actors = tuple[Actor, ...]  # one for each lane
+Budgets = tuple[int, int] | None  # simulations of full and of cheap searches; None: as before
 _FEWEST_GAMES = 32  # of a lane on a CPU: networks are slow if they evaluate only a few positions at once
 _MOST_LANES = 32  # of one size
 _NUMBERS = 100_000_000  # games that a lane can count before they would have another lane's numbers
@@ -43,15 +45,10 @@ class LaneBoard(NamedTuple):
 
 
 def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
-    """The game's own board, then the smaller ones."""
-    others = [size(text) for text in settings.sizes]
-    found = [
-        LaneBoard(
-            games.make(game.name, **resized(asdict(game.options), other)),
-            max(1, round(other.share * settings.games)),
-        )
-        for other in others
-    ]
+    found = []
+    for other in map(size, settings.sizes):
+        smaller = games.make(game.name, **resized(asdict(game.options), other))
+        found.append(LaneBoard(smaller, max(1, round(other.share * settings.games))))
     return [LaneBoard(game, settings.games - sum(board.games for board in found)), *found]
 
 
@@ -88,24 +85,25 @@ class Lanes:
 
         def one(number: int) -> Actor:
             selfplay, device = self.lanes[number]
-            start = first[number] if first else number * _NUMBERS
-            return jax.device_put(_numbered(selfplay.start(jax.random.fold_in(key, number)), start), device)
+            actor = selfplay.start(jax.random.fold_in(key, number))
+            before = jnp.uint32(first[number] if first else number * _NUMBERS)
+            actor = replace(actor, number=actor.number + before, begun=actor.begun + before)
+            return jax.device_put(actor, device)
 
-        numbers = range(len(self.lanes))
-        return tuple(map(one, numbers) if self._threads is None else self._threads.map(one, numbers))
+        return tuple((self._threads.map if self._threads else map)(one, range(len(self.lanes))))
 
     def adopt(self, actors: list[Actor]) -> tuple[Actor, ...]:
         """Continue the games of lanes that had other settings. The list is emptied, tree by tree, to save memory."""
         found = []
         for selfplay, device in self.lanes:
             actor = actors.pop(0)
-            states, actor = _roots(actor.tree), replace(actor, tree=None)
+            states, actor = roots(actor.tree), replace(actor, tree=None)
             found.append(jax.device_put(selfplay.adopt(actor, states), device))
         return tuple(found)
 
     def play(
-        self, weights: Any, actors: Sequence[Actor], phases: int, session: int, budgets: tuple[int, int] | None = None
-    ) -> Callable[[], tuple[tuple[Actor, ...], tuple[Finished, ...]]]:
+        self, weights: Any, actors: Actors, phases: int, session: int, budgets: Budgets = None
+    ) -> Callable[[], tuple[Actors, tuple[Finished, ...]]]:
         """Start playing some phases, see `Selfplay.play`; the returned function waits for the end.
 
         New searches have these `budgets` (simulations of full and of cheap ones), or the actors' own. The actors are
@@ -126,22 +124,18 @@ class Lanes:
 
         jobs = [self._threads.submit(waited, number) for number in range(len(self.lanes))]
 
-        def wait() -> tuple[tuple[Actor, ...], tuple[Finished, ...]]:
+        def wait() -> tuple[Actors, tuple[Finished, ...]]:
             played, finished = zip(*[job.result() for job in jobs], strict=True)
             return played, finished
 
         return wait
 
-    def trace(
-        self, weights: Any, actors: Sequence[Actor], phases: int, session: int, budgets: tuple[int, int] | None = None
-    ) -> None:
+    def trace(self, weights: Any, actors: Actors, phases: int, session: int, budgets: Budgets = None) -> None:
         """The part of the first `play` that Python does: JAX keeps the traced programs, and XLA compiles them then."""
         for number, lane in enumerate(self.lanes):
             lane.selfplay.play.lower(*self._arguments(number, weights, actors, phases, session, budgets))
 
-    def _arguments(
-        self, number: int, weights: Any, actors: Sequence[Actor], phases: int, session: int, budgets: Any
-    ) -> tuple[Any, ...]:
+    def _arguments(self, number: int, weights: Any, actors: Actors, phases: int, session: int, budgets: Budgets) -> Any:
         """Of `Selfplay.play` in a lane."""
         device = self.lanes[number].device
         counted = replace(actors[number], evaluations=jax.device_put(jnp.float32(0), device))
@@ -151,16 +145,10 @@ class Lanes:
 
 
 @jax.jit
-def _roots(tree: Tree) -> Any:
+def roots(tree: Tree) -> Any:
     """The positions at the roots, [batch, ...]."""
     return tree.states(tree.root)
 
 
 def _widening(small: RowFormat, large: RowFormat) -> Callable[[Any], Any]:
     return (lambda rows: rows) if small == large else jax.jit(partial(widened, small=small, large=large))
-
-
-def _numbered(actor: Actor, start: int) -> Actor:
-    """Number its games from `start` on, apart from those of other lanes and earlier games."""
-    first = jnp.uint32(start)
-    return replace(actor, number=actor.number + first, begun=actor.begun + first)

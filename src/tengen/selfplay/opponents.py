@@ -5,7 +5,7 @@ prevent that. Their moves are not learned from: these games only give rows for t
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -13,20 +13,36 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-NOBODY = -1
+from tengen.config.settings.selfplay import SelfplaySettings, named
+from tengen.errors import OptionError, TengenError
+from tengen.games.core import Game
+from tengen.games.players import Rule
+from tengen.match import player_spec
 
-Rule = Callable[[Any, Array, Any, Array], Array]
-"""(params, key, states [B, ...], which Bool[B]) -> Int32[B]: as in `tengen.match.players`."""
+NOBODY = -1
 
 
 class Opponent(NamedTuple):
-    """A fixed player."""
-
     name: str
     player: int  # whose moves it makes
     share: float  # of the games
     rule: Rule
     params: Any = ()
+
+
+def opponents(settings: SelfplaySettings, game: Game) -> tuple[Opponent, ...]:
+    """The opponents in `settings.opponents`. OptionError for a name that is neither a player nor a network."""
+    found = []
+    for text in settings.opponents:
+        role, name, share = named(text)
+        if role not in game.roles:
+            raise OptionError(f"selfplay.opponents: {game.name} has no {role}, only {' and '.join(game.roles)}")
+        try:
+            player = player_spec.parse_role(name, role, game).player(game)
+        except TengenError as error:
+            raise OptionError(f"selfplay.opponents: {error}") from error
+        found.append(Opponent(player.name, game.roles.index(role), share, player.rule, player.params))
+    return tuple(found)
 
 
 def seats(opponents: Sequence[Opponent], games: int) -> np.ndarray:
@@ -39,21 +55,15 @@ def seats(opponents: Sequence[Opponent], games: int) -> np.ndarray:
 
 
 def answer(
-    opponents: Sequence[Opponent],
-    seats: np.ndarray,
-    actions: Array,
-    player: Array,
-    states: Any,
-    moves: Array,
-    key: Array,
+    opponents: Sequence[Opponent], seats: np.ndarray, actions: Array, turn: Array, states: Any, moves: Array, key: Array
 ) -> tuple[Array, Array]:
     """The `actions` Int32[B] with the opponents' moves filled in, and Bool[B]: which moves are theirs.
 
-    `player` Int32[B] is to move in the positions `states` [B, ...]; `moves` Bool[B]: where a move is made.
+    Player `turn` Int32[B] is to move in the positions `states` [B, ...]; `moves` Bool[B]: where a move is made.
     """
     theirs = jnp.zeros(len(seats), bool)
     for number, opponent in enumerate(opponents):
-        here = jnp.asarray(seats == number) & (player == opponent.player)
+        here = jnp.asarray(seats == number) & (turn == opponent.player)
         chosen = opponent.rule(opponent.params, jax.random.fold_in(key, number), states, here & moves)
         actions = jnp.where(here, chosen.astype(actions.dtype), actions)
         theirs |= here

@@ -16,7 +16,9 @@ from tengen.data.format.rows import RowFormat
 from tengen.games.batching import choose
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
+from tengen.search.result import SearchResult
 from tengen.search.tree import Tree
+from tengen.search.walk import row_at
 from tengen.selfplay import branches as branching
 from tengen.selfplay import finished as finished_games
 from tengen.selfplay.branches import Branches
@@ -24,7 +26,6 @@ from tengen.selfplay.finished import Finished, FinishedGames, finish
 from tengen.selfplay.history import History, Moment, begun, blank, remember
 from tengen.selfplay.openings import PreparedGames, prepare
 from tengen.selfplay.opponents import Opponent, answer, seats
-from tengen.selfplay.search_facts import network_facts, search_facts
 
 MOST_PHASES = 48
 """The most phases of one call of `play`."""
@@ -267,9 +268,8 @@ class Selfplay:
         history, last = jax.tree.map(lambda leaf: leaf[chosen], (actor.history, states))
         number = jnp.stack([jnp.broadcast_to(session, chosen.shape), actor.number[chosen]], -1).astype(jnp.uint32)
         extra = jax.vmap(self._facts)(last, jnp.asarray(self.seats)[chosen])
-        settings = self.settings
-        targets = settings.cheap_weight, settings.surprise_share, settings.value_horizon
-        return finish(self.game, self.form, history, last, number, extra, real, *targets)
+        weighing = {name: getattr(self.settings, name) for name in ("cheap_weight", "surprise_share", "value_horizon")}
+        return finish(self.game, self.form, history, last, number, extra, real, **weighing)
 
     def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
         """Begin the next searches of the games `which`, full ones or cheap ones."""
@@ -295,3 +295,32 @@ def _longer(lead: Array, moment: Moment, certain: float) -> Array:
 def _unevaluated(tree: Tree) -> Array:
     """Bool[B]: where the root has not been evaluated."""
     return tree.visits[jnp.arange(len(tree.root)), tree.root] == 0
+
+
+# What Lc0's training records hold about a search besides its policy and value; see data/format/lc0_writing.py.
+
+
+def search_facts(tree: Tree, result: SearchResult, action: Array) -> dict[str, Array]:
+    """Facts about the search with this result, and about the move that is played; [B] each."""
+    return jax.vmap(_facts_of)(tree, result.policy, action) | {"policy_kld": result.surprise}
+
+
+def network_facts(evaluate: Any, parameters: Any, observation: Observation) -> dict[str, Array]:
+    """Other outputs of a network for the positions [B, ...]: the probability of a draw, and the moves left."""
+    outputs = evaluate.outputs(parameters, observation)
+    draw = jax.nn.softmax(outputs.value)[:, 1]
+    moves_left = jnp.full_like(draw, jnp.nan) if outputs.moves_left is None else outputs.moves_left
+    return {"network_draw": draw, "network_moves_left": moves_left}
+
+
+def _facts_of(tree: Tree, policy: Array, action: Array) -> dict[str, Array]:
+    row = row_at(tree, tree.root, None)
+    # The most visited move; a policy below 1 only decides between equal visits.
+    best = jnp.argmax(jnp.where(row.legal, row.visits + 0.5 * policy, -1))
+    facts = {"network_value": row.first_value[0], "visits": row.node_visits[0], "best": best.astype(jnp.float32)}
+    for name, move in (("best", best), ("played", action)):
+        child = tree.child[tree.root, move].astype(jnp.int32)
+        # A move without a visit has the value of the position.
+        facts[f"{name}_value"] = jnp.where(row.visits[move] > 0, row.means[move], row.node_value[0])
+        facts[f"{name}_ends"] = jnp.where(child >= 0, tree.over[child], 0).astype(jnp.float32)
+    return facts

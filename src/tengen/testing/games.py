@@ -52,11 +52,7 @@ def look(
     game: Game, batch: int, played: recording.PlayedGames | None = None, mirrored: symmetries.Mirrored | None = None
 ) -> tuple[list[str], list[str]]:
     """Problems and notes from playing that many games at once, or from these; `mirrored` gives starts, if it must."""
-    if played is None:
-        try:
-            played = recording.record(game, recording.start(game, batch), seed=1)
-        except Exception as error:
-            return [f"a game cannot be played: {importing.explain(error)}"], []
+    played = _recorded(game, batch) if played is None else played
     problems = list(playing.problems(game, played))
     if problems:
         return problems, []  # what follows takes the rules for granted
@@ -70,10 +66,7 @@ def look(
 def check_quickly(name: str, options: dict[str, Any]) -> None:
     """Raises BadGame for what a few random games show, before a run begins with a game that does not ship."""
     game = games.make(name, **options)
-    try:
-        played = recording.record(game, recording.start(game, _FEW), seed=1)
-    except Exception as error:
-        raise contract.BadGame(name, [f"a game cannot be played: {importing.explain(error)}"]) from error
+    played = _recorded(game, _FEW)
     found = list(playing.problems(game, played)) or _guarded(texts.printed(game, played), "text")
     if found:
         raise contract.BadGame(name, found)
@@ -91,9 +84,15 @@ def check_elsewhere(check: Callable[..., None], name: str, *more: Any) -> None:
     found = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
     if found.returncode:
         *_, told = re.split(rf"(?m)^[\w.]+: (?={re.escape(name)})", found.stderr)
-        raise OptionError(
-            told.strip() if told.startswith(name) else f"{name}: cannot be checked: {told[-300:].strip()}"
-        )
+        known = told.startswith(name)
+        raise OptionError(told.strip() if known else f"{name}: cannot be checked: {told[-300:].strip()}")
+
+
+def _recorded(game: Game, batch: int) -> recording.PlayedGames:
+    try:
+        return recording.record(game, recording.start(game, batch), seed=1)
+    except Exception as error:
+        raise contract.BadGame(game.name, [f"a game cannot be played: {importing.explain(error)}"]) from error
 
 
 def _guarded(found: Iterator[str], what: str) -> list[str]:

@@ -20,21 +20,21 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 def problems(game: Game, played: PlayedGames) -> Iterator[str]:
     """What is wrong with the games, each kind once: where, after which moves, expected and found."""
-    at, over, running = partial(contract.at, game), played.over, ~played.over
+    over, running = played.over, ~played.over
     sides = range(len(game.players))
 
     def wrong(method: str, bad: np.ndarray, expected: str, found: Any) -> Iterator[str]:
         """For the first of the games that is `bad` Bool[T, B] at some moment."""
         if bad.any():
             t, g = (int(x) for x in np.argwhere(bad)[0])
-            yield f"{at(method)}: {moment(game, played, t, g)}: expected {expected}, got {found(t, g)}"
+            yield problem(game, played, method, t, g, f"expected {expected}, got {found(t, g)}")
 
     legal, returns = played.legal.sum(-1), played.returns
     yield from wrong("is_over", over & (np.arange(len(over)) == 0)[:, None], "a running game", lambda t, g: "its end")
     if not over[game.max_moves].all():
-        g = int(np.argmin(over[game.max_moves]))
-        when = moment(game, played, game.max_moves, g)
-        yield f"{at('is_over')}: {when}: expected the end after max_moves, {game.max_moves}, got a running game"
+        most, g = game.max_moves, int(np.argmin(over[game.max_moves]))
+        endless = f"expected the end after max_moves, {most}, got a running game"
+        yield problem(game, played, "is_over", most, g, endless)
     yield from wrong("legal_actions", running & (legal == 0), "a legal action, since the game runs", lambda *_: "none")
     yield from wrong(
         "legal_actions", over & (legal > 0), "no legal action, since the game is over", lambda *w: f"{legal[w]} of them"
@@ -43,7 +43,7 @@ def problems(game: Game, played: PlayedGames) -> Iterator[str]:
     first = (np.arange(len(over)) == 0)[:, None] & (played.to_play != 0)
     yield from wrong("to_play", first, "player 0, who moves first", lambda *w: played.to_play[w])
     if len(sides) == 2 and not (played.to_play[running] == 1).any():
-        yield f"{at('to_play')}: player 1 never moves; if the game is for one, give `players` one name"
+        yield f"{contract.at(game, 'to_play')}: player 1 never moves; if the game is for one, give `players` one name"
     yield from wrong("returns", ~np.isfinite(returns).all(-1), "finite numbers", lambda *w: returns[w])
     yield from wrong("returns", (abs(returns) > 1).any(-1), "numbers in [-1, 1]", lambda *w: returns[w])
     yield from wrong("returns", (returns.sum(-1) != 0), "two numbers that cancel", lambda *w: returns[w])
@@ -96,8 +96,8 @@ def _alone(game: Game, played: PlayedGames, g: int) -> Iterator[str]:
     for t in range(min(played.length(g) + 1, len(played.over) - 1)):
         state, look, to_play, targets = alone(game)(state, played.actions[t, g])
         if different := _difference(state, played.state(t + 1, g)):
-            when = moment(game, played, t + 1, g)
-            yield f"{contract.at(game, '_play')}: {when}: the state of a game alone differs from a batch: {different}"
+            wrong = f"the state of a game alone differs from a batch: {different}"
+            yield problem(game, played, "_play", t + 1, g, wrong)
             return
         seen = {
             "legal_actions": (look.legal, played.legal),
@@ -110,8 +110,7 @@ def _alone(game: Game, played: PlayedGames, g: int) -> Iterator[str]:
         for method, (one, batch) in seen.items():
             here = jax.tree.map(lambda leaf, t=t: leaf[t + 1, g], batch)
             if different := _difference(jax.tree.leaves(one), jax.tree.leaves(here)):
-                when = moment(game, played, t + 1, g)
-                yield f"{contract.at(game, method)}: {when}: differs from `look` in a batch: {different}"
+                yield problem(game, played, method, t + 1, g, f"differs from `look` in a batch: {different}")
                 return
 
 
@@ -147,13 +146,18 @@ def _search_trees(game: Game, played: PlayedGames) -> Iterator[str]:
         state = played.state(t, g)
         node, kept = game.split(state)
         if different := _difference(game.join(node, kept), state):
-            yield f"{contract.at(game, 'join')}: {moment(game, played, t, g)}: does not undo split: {different}"
+            yield problem(game, played, "join", t, g, f"does not undo split: {different}")
             return
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), played.state(0, 0))
     node, _ = jax.eval_shape(game.split, shapes)
     after = jax.eval_shape(game.step, node, jax.ShapeDtypeStruct((), np.int32))
     if jax.tree.map(str, after) != jax.tree.map(str, node):
         yield f"{contract.at(game, 'split')}: step of a node without `kept` gives another kind of state"
+
+
+def problem(game: Game, played: PlayedGames, method: str, t: int, g: int, wrong: str) -> str:
+    """What is wrong with a method at a moment of a recorded game, with its file and line."""
+    return f"{contract.at(game, method)}: {moment(game, played, t, g)}: {wrong}"
 
 
 def moment(game: Game, played: PlayedGames, t: int, g: int) -> str:
@@ -170,7 +174,6 @@ def moment(game: Game, played: PlayedGames, t: int, g: int) -> str:
 
 
 def _difference(one: Any, other: Any) -> str:
-    """How two trees of arrays differ; empty if they do not."""
     if jax.tree.structure(one) != jax.tree.structure(other):
         return "another structure"
     paths = jax.tree_util.tree_flatten_with_path(one)[0]

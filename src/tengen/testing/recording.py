@@ -15,7 +15,6 @@ from tengen.games.core import Game, PositionInfo
 
 ANY = -1  # in place of an action: draw one
 
-
 Values = Any  # NumPy arrays in a record, JAX arrays where one is made
 
 
@@ -33,7 +32,6 @@ class PlayedGames(NamedTuple):
     targets: dict[str, Values]  # [T, B, ...] each: the final targets, as if the game ended there
 
     def state(self, moment: int, game: int) -> Any:
-        """One state."""
         return jax.tree.map(lambda leaf: leaf[moment, game], self.states)
 
     def length(self, game: int) -> int:
@@ -70,17 +68,8 @@ def _play(game: Game) -> Any:
         weights = jnp.where(legal | over[:, None], liking, -jnp.inf)
         drawn = jax.random.categorical(key, weights, axis=-1).astype(jnp.int32)
         actions = jnp.where(wanted == ANY, drawn, wanted)
-        now = PlayedGames(
-            states,
-            actions,
-            legal,
-            seen.planes,
-            seen.scalars,
-            jax.vmap(game.to_play)(states),
-            over,
-            returns,
-            jax.vmap(game.final_targets)(states),
-        )
+        to_play, targets = jax.vmap(game.to_play)(states), jax.vmap(game.final_targets)(states)
+        now = PlayedGames(states, actions, legal, *seen, to_play, over, returns, targets)
         return jax.vmap(game.step)(states, actions), now
 
     def run(states: Any, seed: Any, wanted: Any, liking: Any) -> PlayedGames:
@@ -92,13 +81,7 @@ def _play(game: Game) -> Any:
 
 
 def start(game: Game, batch: int = 64, seed: int = 0) -> Any:
-    """New games."""
     return _init(game)(jax.random.split(jax.random.key(seed), batch))
-
-
-def new(game: Game) -> Any:
-    """One new game."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), start(game))
 
 
 def record(

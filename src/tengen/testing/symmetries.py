@@ -57,10 +57,8 @@ def start_through(game: Game, symmetry: Symmetry, played: PlayedGames) -> Any:
     if (planes != planes[:1]).any() or (scalars != scalars[:1]).any():
         return None
     state = _from_board(game, symmetry, played)
-    if state is None:
-        return None
-    seen = game.observe(state)
-    if (np.asarray(seen.planes) != wanted[0][0]).any() or (np.asarray(seen.scalars) != wanted[1][0]).any():
+    seen = None if state is None else game.observe(state)
+    if seen is None or (seen.planes != wanted[0][0]).any() or (seen.scalars != wanted[1][0]).any():
         return None
     return jax.tree.map(lambda leaf, like: np.broadcast_to(leaf, like.shape), state, starts)
 

@@ -10,7 +10,7 @@ import numpy as np
 from tengen import importing
 from tengen.games import contract
 from tengen.games.core import Game
-from tengen.testing.playing import moment
+from tengen.testing.playing import problem
 from tengen.testing.recording import PlayedGames, record
 
 GARBAGE = ("", "\n\n", "garbage", "to play: x", "\x00\ud7ff", "1 2 3\n" * 30, ":" * 9)
@@ -41,31 +41,27 @@ def printed(game: Game, played: PlayedGames) -> Iterator[str]:
         state = played.state(t, g)
         text = _called(game, "render", state)
         if not isinstance(text, str):
-            yield f"{contract.at(game, 'render')}: {moment(game, played, t, g)}: expected text, got {_words(text)}"
+            yield problem(game, played, "render", t, g, f"expected text, got {_words(text)}")
             return
         if game.drawn_as is not None and not _is_grid(text, game.planes_shape):
             height, width, _ = game.planes_shape
             wanted = f"a line of column names, then {height} rows of a name and {width} of x, o and ., to be drawn"
-            yield f"{contract.at(game, 'render')}: {moment(game, played, t, g)}: expected {wanted}, got {text!r}"
+            yield problem(game, played, "render", t, g, f"expected {wanted}, got {text!r}")
             return
         names = {}
         for action in np.flatnonzero(played.legal[t, g]).tolist():
-            name = _called(game, "action_name", state, action)
+            name, wrong = _called(game, "action_name", state, action), ""
             if not isinstance(name, str) or not name.strip() or name != name.strip():
-                where = contract.at(game, "_action_name")
-                when = moment(game, played, t, g)
-                yield f"{where}: {when}: action {action}: expected a name without spaces around it, got {_words(name)}"
-                return
-            if name.lower() in names:
-                where = contract.at(game, "_action_name")
-                when = moment(game, played, t, g)
-                yield f"{where}: {when}: actions {names[name.lower()]} and {action} have the same name, {name}"
+                wrong = f"action {action}: expected a name without spaces around it, got {_words(name)}"
+            elif name.lower() in names:
+                wrong = f"actions {names[name.lower()]} and {action} have the same name, {name}"
+            if wrong:
+                yield problem(game, played, "_action_name", t, g, wrong)
                 return
             names[name.lower()] = action
 
 
 def _is_grid(text: str, shape: tuple[int, int, int]) -> bool:
-    """Whether it is a board that `render_grid` prints."""
     height, width, _ = shape
     columns, *rows = [line.split() for line in text.splitlines()[: height + 1]] or [[]]
     signs = [set("".join(cells).lower()) <= set("xo.") and len(cells) == width for _, *cells in rows if rows]
@@ -78,29 +74,24 @@ def _read_back(game: Game, played: PlayedGames, notes: list[str]) -> Iterator[st
     for t, g in moments:
         text = game.render(played.state(t, g))
         state = _called(game, "from_text", text)
-        where = contract.at(game, "from_text")
-        if isinstance(state, _Raised) and _UNREADABLE in state.words:
-            return
         if isinstance(state, _Raised):
-            yield f"{where}: {moment(game, played, t, g)}: cannot read what render prints: {state.words}"
+            if _UNREADABLE not in state.words:
+                yield problem(game, played, "from_text", t, g, f"cannot read what render prints: {state.words}")
             return
         if game.render(state) != text:
-            yield f"{where}: {moment(game, played, t, g)}: render prints another position after reading its own text"
+            yield problem(game, played, "from_text", t, g, "render prints another position after reading its own text")
             return
         states.append(state)
-    for state in states[1:]:
-        if jax.tree.map(_kind, state) != jax.tree.map(_kind, states[0]) or jax.tree.map(_kind, state) != jax.tree.map(
-            _kind, played.state(0, 0)
-        ):
-            yield f"{contract.at(game, 'from_text')}: expected a state with the shapes and types that init gives"
-            return
+    where, kinds = contract.at(game, "from_text"), jax.tree.map(_kind, played.state(0, 0))
+    if any(jax.tree.map(_kind, state) != kinds for state in states):
+        yield f"{where}: expected a state with the shapes and types that init gives"
+        return
     batch = played.over.shape[1]
     read = record(game, jax.tree.map(lambda *leaves: np.resize(leaves, (batch, *leaves[0].shape)), *states))
     for n, (t, g) in enumerate(moments):
-        where = contract.at(game, "from_text")
         if read.to_play[0, n] != played.to_play[t, g] or read.over[0, n]:
-            when = moment(game, played, t, g)
-            yield f"{where}: {when}: the text is read as another player's turn, or as a finished game"
+            wrong = "the text is read as another player's turn, or as a finished game"
+            yield problem(game, played, "from_text", t, g, wrong)
         same = (read.legal[0, n] == played.legal[t, g]).all() and (read.planes[0, n] == played.planes[t, g]).all()
         note = f"{where}: legal actions or planes of a position that is read differ; is that its history?"
         if not same and note not in notes:
@@ -108,7 +99,6 @@ def _read_back(game: Game, played: PlayedGames, notes: list[str]) -> Iterator[st
 
 
 def _names(game: Game, played: PlayedGames) -> Iterator[str]:
-    where = contract.at(game, "parse_action")
     for t, g in sample(played, 6, over=False):
         state = played.state(t, g)
         legal = np.flatnonzero(played.legal[t, g]).tolist()
@@ -117,8 +107,8 @@ def _names(game: Game, played: PlayedGames) -> Iterator[str]:
             for spelling in (name, name.upper(), name.lower(), f" {name}\n"):
                 found = _called(game, "parse_action", state, spelling)
                 if found != action:
-                    when = moment(game, played, t, g)
-                    yield f"{where}: {when}: {spelling!r}: expected action {action}, got {_words(found)}"
+                    wrong = f"{spelling!r}: expected action {action}, got {_words(found)}"
+                    yield problem(game, played, "parse_action", t, g, wrong)
                     return
         names = {game.action_name(state, action).lower() for action in legal}
         before = (max(t - 1, 0), g)
@@ -138,22 +128,17 @@ def _refused(game: Game, method: str, function: Callable[[Any], Any], inputs: An
     """A problem if one of the inputs is not refused with a ValueError that names the game."""
     for text in inputs:
         try:
-            found = function(text)
+            wrong = f"expected ValueError, got {_words(function(text))}"
         except ValueError as error:
-            if game.name not in str(error):
-                yield f"{contract.at(game, method)}: {text!r}: expected a message with the game's name, got {error}"
-                return
+            wrong = "" if game.name in str(error) else f"expected a message with the game's name, got {error}"
         except Exception as error:
-            yield f"{contract.at(game, method)}: {text!r}: expected ValueError, got {importing.explain(error)}"
-            return
-        else:
-            yield f"{contract.at(game, method)}: {text!r}: expected ValueError, got {_words(found)}"
+            wrong = f"expected ValueError, got {importing.explain(error)}"
+        if wrong:
+            yield f"{contract.at(game, method)}: {text!r}: {wrong}"
             return
 
 
 class _Raised:
-    """An exception in place of a result."""
-
     def __init__(self, error: Exception) -> None:
         self.words = importing.explain(error)
 

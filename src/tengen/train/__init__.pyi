@@ -3,17 +3,17 @@ from tengen.config.settings.train import LossSettings as LossSettings
 from tengen.config.settings.train import OptimizerSettings as OptimizerSettings
 from tengen.config.settings.train import ScheduleSettings as ScheduleSettings
 from tengen.config.settings.train import TrainSettings as TrainSettings
-from tengen.roles.buffer import ReplayBuffer as ReplayBuffer
 from tengen.roles.dqn import DQNTrainer as DQNTrainer
 from tengen.roles.games import FusedGame as FusedGame
 from tengen.roles.games import Transition as Transition
+from tengen.roles.replay import ReplayBuffer as ReplayBuffer
 from tengen.roles.rules import load_player as load_player
 from tengen.roles.trainer import Trainer as Trainer
 
 from .alpha_zero import AlphaZeroConfig as AlphaZeroConfig
 from .alpha_zero import AlphaZeroTrainer as AlphaZeroTrainer
 from .base import BaseTrainer as BaseTrainer
-from .bucket import Bucket as Bucket
+from .base import Bucket as Bucket
 from .checkpoints import Checkpoint as Checkpoint
 from .checkpoints import Checkpoints as Checkpoints
 from .learner import Learner as Learner

@@ -21,8 +21,7 @@ from tengen.nets.building import build_for_device
 from tengen.run import networks
 from tengen.selfplay.lanes import boards
 from tengen.train import schedules
-from tengen.train.base import BaseTrainer, Metrics
-from tengen.train.bucket import Bucket
+from tengen.train.base import BaseTrainer, Bucket, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.hosts import SharedLearner
 from tengen.train.learner import Learner, LearnerState, Sampler
@@ -33,8 +32,6 @@ _KEPT_WHEN_SKIPPED = ("skipped", "learning_rate")  # figures that skipped steps 
 
 @dataclass(frozen=True)
 class AlphaZeroConfig:
-    """The configuration of a training."""
-
     game: Game
     spec: nets.Spec
     train: TrainSettings
@@ -45,23 +42,25 @@ class AlphaZeroConfig:
 
     @staticmethod
     def of(config: Config) -> "AlphaZeroConfig":
-        """The training of a run."""
-        game = config.game.make()
-        spec = config.net.architecture()
+        game, net = config.game.make(), config.net
         smaller = tuple(board.game for board in boards(game, config.selfplay)[1:])
-        net = config.net
-        return AlphaZeroConfig(game, spec, config.train, config.run.seed, net.dtype, net.start_from, smaller)
+        seed, start = config.run.seed, net.start_from
+        return AlphaZeroConfig(game, net.architecture(), config.train, seed, net.dtype, start, smaller)
 
 
 @dataclass(frozen=True)
 class _About:
-    """The plain data of a checkpoint."""
-
     bucket: Bucket
     plateau: schedules.Plateau
     key: tuple[int, ...]
     extras: dict[str, Any]
     schedule: dict[str, Any] | None = None
+
+
+def checked_start(net: nets.Network, game: Game, start_from: str | None) -> nets.Network:
+    """A new network, with the parameters of a saved one if `start_from` names one. OptionError if it cannot be used."""
+    custom.check_numbers(net, game)
+    return net if start_from is None else growing.start_from(networks.find(start_from).path, net, game)[0]
 
 
 def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
@@ -87,9 +86,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         start, self._key = jax.random.split(jax.random.key(config.seed))
         full = not config.smaller
         net = build_for_device(config.spec, config.game, start, dtype=config.dtype, full_board=full)
-        custom.check_numbers(net, config.game)
-        if config.start_from is not None:
-            net, _ = growing.start_from(networks.find(config.start_from).path, net, config.game)
+        net = checked_start(net, config.game, config.start_from)
         make = SharedLearner if jax.process_count() > 1 else Learner
         self.learner = make(net, config.game, config.train, devices, compiler_options, config.smaller)
         self.state = self.learner.start(net)
@@ -102,11 +99,6 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         """Another factor of the learning rate, by the step, asked once per call; set it before `resume`."""
         self._sample = sample
         self._data: Any = None
-        self._step = 0
-
-    @property
-    def step(self) -> int:
-        return self._step
 
     @property
     def samples(self) -> int:
@@ -157,23 +149,18 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
 
         Diverged if they are not finite: a network with those weights could not play.
         """
-        sums: dict[str, float] = {}
-        count = 0.0
-        size = self.config.train.batch
-        batches = (
-            {name: values[start : start + size] for name, values in block.items()}
-            for block in blocks
-            for start in range(0, len(block["ply"]), size)
-        )
-        for batch in batches:
-            figures = {name: float(figure) for name, figure in self.learner.judge(self.state, batch).items()}
-            rows = figures.pop("rows")
-            count += rows
-            for name, figure in figures.items():
-                sums[name] = sums.get(name, 0.0) + rows * figure
-        if not math.isfinite(sums.get("loss", 0.0)):
+        found, size = [], self.config.train.batch
+        for block in blocks:
+            for start in range(0, len(block["ply"]), size):
+                batch = {name: values[start : start + size] for name, values in block.items()}
+                found.append(jax.device_get(self.learner.judge(self.state, batch)))
+        rows = [figures.pop("rows") for figures in found]
+        if not sum(rows):
+            return {}
+        means = {name: float(np.average([each[name] for each in found], weights=rows)) for name in found[0]}
+        if not math.isfinite(means["loss"]):
             raise Diverged.at(self._step, "the loss of the averaged network on rows to validate with is not finite")
-        return {name: total / count for name, total in sums.items()} if count else {}
+        return means
 
     def weights(self, *, average: bool = True) -> Any:
         """The nnx state for `nnx.merge(trainer.learner.graph, ...)`, for self-play: copies that do not change."""
@@ -184,14 +171,12 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return self.learner.network(self.state, average=average)
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
-        """Everything that is needed to resume training; `extras` is JSON data of the caller."""
         key = np.asarray(jax.random.key_data(self._key)).tolist()
         schedule = None if self.schedule is None else schedules.saved(self.schedule, "schedule")
         about = _About(self.bucket, self.plateau, key, extras or {}, schedule)
         return Checkpoint(self._step, self.state, asdict(about))
 
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
-        """Resume from the newest good checkpoint; returns its extras, and what was set aside. None if there is none."""
         found = checkpoints.restore(self.state)
         return None if found is None else (self.restore(found[0]), found[1])
 
@@ -233,9 +218,8 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             self.failed += steps
             found = {name: found[name] for name in _KEPT_WHEN_SKIPPED}
         if self.failed >= _MOST_FAILED:
-            raise Diverged.at(
-                self._step, f"the loss or its gradient was NaN or infinite in each of the last {self.failed} steps"
-            )
+            what = f"the loss or its gradient was NaN or infinite in each of the last {self.failed} steps"
+            raise Diverged.at(self._step, what)
         return {**found, "samples": self.bucket.samples, "rows": self.bucket.rows, "bucket": self.bucket.level}
 
     def _scale_rate(self) -> None:

@@ -144,7 +144,6 @@ class Checkpoints:
         return words
 
     def close(self) -> None:
-        """Finish writing."""
         self.wait()
         self._manager.close()
 
@@ -258,7 +257,6 @@ def joined(arrays: Mapping[str, np.ndarray]) -> tuple[list[Any], np.ndarray]:
 
 
 def apart(layout: list[Any], blob: np.ndarray) -> dict[str, np.ndarray]:
-    """Undo `joined`."""
     arrays, begin = {}, 0
     for name, dtype, shape in layout:
         kind = jnp.dtype(dtype)  # knows bfloat16, unlike NumPy

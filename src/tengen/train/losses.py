@@ -10,17 +10,22 @@ from collections.abc import Callable, Iterable, Mapping
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Float32, Int8, Shaped
+import optax
+from jaxtyping import Array, Float, Float32, Shaped
 
 from tengen.config.settings.train import LossSettings
 from tengen.data.format.rows import is_unknown
 from tengen.errors import OptionError
-from tengen.games.targets import Target
+from tengen.games.targets import OWNERSHIP, SCORE, Target
 from tengen.nets.outputs import OFF_BOARD, Outputs
 
 Batch = Mapping[str, Array]
 Rows = Float32[Array, " batch"]
 Scalar = Float32[Array, ""]
+Figures = dict[str, Array]
+PerAction = Float[Array, "batch actions"]
+Outcomes = Float32[Array, "batch 3"]  # win, draw, loss
+Shares = float | Float32[Array, "batch 1"]
 
 # Where errors stop being squared, in points and moves: one odd game should not outweigh the batch. KataGo has the first
 # two.
@@ -32,13 +37,8 @@ _SPREAD_PER_ERROR = math.sqrt(math.pi / 2)
 
 
 def losses(
-    outputs: Outputs,
-    batch: Batch,
-    settings: LossSettings,
-    targets: Iterable[Target] = (),
-    *,
-    halves_draws: bool = False,
-) -> tuple[Scalar, dict[str, Array]]:
+    outputs: Outputs, batch: Batch, settings: LossSettings, targets: Iterable[Target] = (), halves_draws: bool = False
+) -> tuple[Scalar, Figures]:
     """The loss to minimise, and what to show: each head's loss before its weight, and other figures.
 
     `batch` holds rows (see `data.format.rows`) with planes unpacked. A head that the network has needs its target
@@ -47,7 +47,7 @@ def losses(
     """
     weights = vars(settings)
     weight = batch["weight"].astype(jnp.float32)
-    found: dict[str, Array] = {}
+    found: Figures = {}
     found["policy"], figures = _policy(outputs.policy, batch["policy"], weight * batch["policy_weight"])
     outcome = batch["outcome"].astype(jnp.float32)
     if halves_draws:
@@ -58,24 +58,19 @@ def losses(
     if outputs.opponent_policy is not None:
         reply_weight = weight * batch["opponent_weight"]
         found["opponent_policy"], _ = _policy(outputs.opponent_policy, batch["opponent_policy"], reply_weight)
-    if outputs.ownership is not None:
-        owned, known = _known(batch["ownership"], final)
-        found["ownership"] = _ownership(outputs.ownership, owned, batch["planes"][..., 0], known)
-    if outputs.score is not None:
-        more, figures["score_error"] = _score(outputs.score, *_known(batch["score"], final))
-        found |= more
     if outputs.moves_left is not None:
         left, known = _known(batch["moves_left"], weight)
         missed = outputs.moves_left - left
-        found["moves_left"] = mean(huber(missed, MOVES_KNEE), known)
+        found["moves_left"] = mean(optax.huber_loss(missed, delta=MOVES_KNEE), known)
         figures["moves_left_error"] = mean(jnp.abs(missed), known)
-    for target in targets:
-        if outputs.extra is not None and target.name in outputs.extra:
-            more, seen = _extra(target, outputs.extra[target.name], batch, final)
+    given = outputs.by_name()
+    for target in {target.name: target for target in (OWNERSHIP, SCORE, *targets)}.values():
+        if target.name in given:
+            more, seen = _target(target, given[target.name], batch, final)
             found |= more
             figures |= seen
             chosen = settings.weight(target.name)
-            weights = {**weights, **dict.fromkeys(more, target.weight if chosen is None else chosen)}
+            weights = dict.fromkeys(more, target.weight if chosen is None else chosen) | weights
     total = jnp.sum(jnp.stack([weights[name] * loss for name, loss in found.items()]))
     return total, {"loss": total, **{f"{name}_loss": loss for name, loss in found.items()}, **figures}
 
@@ -83,9 +78,8 @@ def losses(
 def _known(target: Shaped[Array, "batch ..."], weight: Rows) -> tuple[Array, Rows]:
     """The target with zeros where it is unknown, and the weights of the rows, 0 where it is unknown."""
     unknown = is_unknown(target)
-    return jnp.where(unknown, jnp.zeros_like(target), target), jnp.where(
-        unknown.reshape(len(target), -1).any(-1), 0, weight
-    )
+    weight = jnp.where(unknown.reshape(len(target), -1).any(-1), 0, weight)
+    return jnp.where(unknown, jnp.zeros_like(target), target), weight
 
 
 def mean(values: Rows, weight: Rows) -> Scalar:
@@ -96,18 +90,7 @@ def mean(values: Rows, weight: Rows) -> Scalar:
     return jnp.where(total > 0, weighed / jnp.where(total > 0, total, 1), 0)
 
 
-def huber(x: Float32[Array, "..."], knee: float) -> Float32[Array, "..."]:
-    """x^2 / 2 up to `knee`, a straight line beyond."""
-    size = jnp.abs(x)
-    return jnp.where(size <= knee, jnp.square(x) / 2, knee * (size - knee / 2))
-
-
-def value_target(
-    outcome: Float32[Array, "batch 3"],
-    search_value: Rows,
-    logits: Float32[Array, "batch 3"],
-    share: float | Float32[Array, "batch 1"],
-) -> Float32[Array, "batch 3"]:
+def value_target(outcome: Outcomes, search_value: Rows, logits: Outcomes, share: Shares) -> Outcomes:
     """Win, draw, loss: a mix of the outcome and, with weight `share`, the value of the search.
 
     The search's value says how much more likely a win is than a loss, and nothing about draws: their probability stays
@@ -126,9 +109,7 @@ def _cross_entropy(logits: Float32[Array, "batch classes"], target: Float32[Arra
     return -jnp.sum(jnp.where(target > 0, target * jax.nn.log_softmax(logits), 0), -1)
 
 
-def _policy(
-    logits: Float32[Array, "batch actions"], target: Float[Array, "batch actions"], weight: Rows
-) -> tuple[Scalar, dict[str, Array]]:
+def _policy(logits: PerAction, target: PerAction, weight: Rows) -> tuple[Scalar, Figures]:
     target = target.astype(jnp.float32)
     loss = mean(_cross_entropy(logits, target), weight)
     share = jax.nn.softmax(logits)
@@ -139,10 +120,8 @@ def _policy(
     return loss, {name: mean(figure, weight) for name, figure in figures.items()}
 
 
-def _value(
-    logits: Float32[Array, "batch 3"], outcome: Float32[Array, "batch 3"], batch: Batch, weight: Rows, share: float
-) -> tuple[Scalar, dict[str, Array]]:
-    shares: float | Float32[Array, "batch 1"] = share
+def _value(logits: Outcomes, outcome: Outcomes, batch: Batch, weight: Rows, share: float) -> tuple[Scalar, Figures]:
+    shares: Shares = share
     if "value_weight" in batch:  # the loss is linear in the target, so each row has a share and a weight
         total = (1 - share) * batch["value_weight"] + share * batch["search_weight"]
         shares = share and (share * batch["search_weight"] / jnp.where(total > 0, total, 1))[:, None]
@@ -153,56 +132,39 @@ def _value(
     return mean(_cross_entropy(logits, target), weight), {"value_mse": mean(jnp.square(missed), weight)}
 
 
-def _ownership(
-    logits: Float32[Array, "batch height width"],
-    target: Int8[Array, "batch height width"],
-    on: Bool[Array, "batch height width"],
-    weight: Rows,
-) -> Scalar:
-    """tanh of the logit is between -1 and 1 as the target is: a point is the mover's with chance sigmoid(2 logit)."""
-    target = target.astype(jnp.float32)
-    mine, theirs = (1 + target) / 2, (1 - target) / 2
-    points = mine * jax.nn.softplus(-2 * logits) + theirs * jax.nn.softplus(2 * logits)
-    each = jnp.sum(jnp.where(on, points, 0), (1, 2)) / jnp.maximum(jnp.sum(on, (1, 2)), 1)
-    return mean(each, weight)
-
-
-def _score(
-    score: Float32[Array, "batch 2"], target: Rows, weight: Rows, name: str = "score"
-) -> tuple[dict[str, Array], Scalar]:
+def _score(score: Float32[Array, "batch 2"], target: Rows, weight: Rows, name: str) -> tuple[Figures, Figures]:
     missed = score[:, 0] - target
     # The spread learns how far off the mean is, but must not move it.
     error = jax.lax.stop_gradient(jnp.abs(missed))
-    spread = huber(score[:, 1] - _SPREAD_PER_ERROR * error, SPREAD_KNEE)
-    found = {f"{name}_mean": mean(huber(missed, MEAN_KNEE), weight), f"{name}_spread": mean(spread, weight)}
-    return found, mean(error, weight)
+    far = optax.huber_loss(missed, delta=MEAN_KNEE)
+    spread = optax.huber_loss(score[:, 1] - _SPREAD_PER_ERROR * error, delta=SPREAD_KNEE)
+    found = {f"{name}_mean": mean(far, weight), f"{name}_spread": mean(spread, weight)}
+    return found, {f"{name}_error": mean(error, weight)}
 
 
 # Of each entry [B, ...], apart from `cross_entropy`, which is one number for all entries of a row.
-_EXTRA: dict[str, Callable[[Array, Array], Array]] = {
+_LOSSES: dict[str, Callable[[Array, Array], Array]] = {
     "squared": lambda output, target: jnp.square(output - target) / 2,
-    "huber": lambda output, target: huber(output - target, 1.0),
+    "huber": lambda output, target: optax.huber_loss(output, target),
     "binary": lambda output, target: jax.nn.softplus(output) - target * output,
     "cross_entropy": lambda output, target: _cross_entropy(output, target),
+    # tanh of the output is between -1 and 1 as the target is: a point is the mover's with chance sigmoid(2 output).
     "ownership": lambda output, target: jax.nn.softplus(2 * output) - (1 + target) * output,
 }
 
 
-def _extra(
-    target: Target, output: Float32[Array, "batch ..."], batch: Batch, weight: Rows
-) -> tuple[dict[str, Array], dict[str, Array]]:
+def _target(target: Target, output: Array, batch: Batch, weight: Rows) -> tuple[Figures, Figures]:
     """The losses of a target that a game declares, and other figures."""
     wanted, weight = _known(batch[target.name], weight)
     wanted = wanted.astype(jnp.float32)
     if target.loss == "score":
-        found, error = _score(output, wanted, weight, target.name)
-        return found, {f"{target.name}_error": error}
+        return _score(output, wanted, weight, target.name)
     on = jnp.ones(wanted.shape, bool)
     if target.per == "point":
         on = batch["planes"][..., 0]
     if target.loss == "cross_entropy":
         output, wanted = (x.reshape(len(x), -1) for x in (jnp.where(on, output, OFF_BOARD), wanted))
-    each = target.loss(output, wanted) if callable(target.loss) else _EXTRA[target.loss](output, wanted)
+    each = target.loss(output, wanted) if callable(target.loss) else _LOSSES[target.loss](output, wanted)
     if each.ndim == 1:
         return {target.name: mean(each, weight)}, {}
     if each.shape != on.shape:

@@ -14,13 +14,14 @@ from optax import contrib
 from tengen.config.settings.train import OptimizerSettings
 
 Parameters = dict[str, Array]
+Optimizer = optax.GradientTransformation
 
 # Muon's steps are scaled to the size of AdamW's, so that the same learning rate suits both.
 _MUON_SIZE = 0.2
 _NUMBERS = ("learning_rate", "momentum", "square_momentum", "weight_decay")
 
 
-def make(settings: OptimizerSettings) -> optax.GradientTransformation:
+def make(settings: OptimizerSettings) -> Optimizer:
     """An optimiser whose changes are for a learning rate of 1.
 
     All of them are proportional to the learning rate, decay included, so the learner multiplies them by the rate of the
@@ -42,7 +43,7 @@ def with_numbers(settings: OptimizerSettings, numbers: Mapping[str, Any]) -> Opt
 
 
 def step(
-    optimizer: optax.GradientTransformation, gradient: Any, state: Any, parameters: Parameters, rate: Array
+    optimizer: Optimizer, gradient: Any, state: Any, parameters: Parameters, rate: Array
 ) -> tuple[Parameters, Any]:
     """The parameters after one step at this learning rate, and the optimiser's state."""
     changes, state = optimizer.update(gradient, state, parameters)
@@ -55,16 +56,14 @@ def is_decayed(name: str, parameter: Any) -> bool:
 
 
 def decayed(parameters: Parameters) -> dict[str, bool]:
-    """`is_decayed` for all parameters."""
     return {name: is_decayed(name, parameter) for name, parameter in parameters.items()}
 
 
-def _unclipped(settings: OptimizerSettings) -> optax.GradientTransformation:
+def _unclipped(settings: OptimizerSettings) -> Optimizer:
     decay = settings.weight_decay
     if settings.kind == "sgd":
-        return optax.chain(
-            optax.add_decayed_weights(decay, decayed), optax.sgd(1.0, momentum=settings.momentum, nesterov=True)
-        )
+        descent = optax.sgd(1.0, momentum=settings.momentum, nesterov=True)
+        return optax.chain(optax.add_decayed_weights(decay, decayed), descent)
     if settings.kind == "adamw":
         return optax.adamw(1.0, settings.momentum, settings.square_momentum, weight_decay=decay, mask=decayed)
     return _stacking_kernels(
@@ -80,7 +79,7 @@ def _unclipped(settings: OptimizerSettings) -> optax.GradientTransformation:
     )
 
 
-def _stacking_kernels(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+def _stacking_kernels(optimizer: Optimizer) -> Optimizer:
     """The same optimiser on kernels that are stacked by their shape, [number, ...]; it must treat each by itself.
 
     Muon multiplies many small matrices for every kernel, which is faster for all kernels of a tower at once.
@@ -111,11 +110,10 @@ def _stacked(parameters: Parameters) -> Parameters:
 
 
 def _unstacked(stacks: Parameters, parameters: Parameters) -> Parameters:
-    """The arrays by the names of the parameters again."""
-    numbers = {name: (shape, i) for shape, names in _shapes(parameters).items() for i, name in enumerate(names)}
-    return {
-        name: stacks[numbers[name][0]][numbers[name][1]] if name in numbers else stacks[name] for name in parameters
-    }
+    """The arrays by the names of the parameters again, in their order."""
+    shapes = _shapes(parameters)
+    kernels = {name: stacks[shape][i] for shape, names in shapes.items() for i, name in enumerate(names)}
+    return {name: kernels[name] if name in kernels else stacks[name] for name in parameters}
 
 
 def _as_matrices(stacks: Any) -> Any:

@@ -63,7 +63,6 @@ class Schedule:
 
     @staticmethod
     def constant(number: float) -> "Schedule":
-        """A schedule that is always this number."""
         return Schedule.of(kind="constant", initial=float(number))
 
     def __call__(self, step: Array | float) -> Array:
@@ -76,7 +75,6 @@ class Schedule:
         return (left * initial + (1 - left) * final).astype(jnp.float32)
 
     def _left(self, now: Array) -> Array:
-        """The share of the way that is left."""
         settings = self.settings
         if settings.kind == "linear":
             return jnp.clip(1 - now / settings.length, 0, 1)
@@ -92,7 +90,6 @@ class Schedule:
         return jnp.float32(settings.rate) ** passed
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
         return {"settings": asdict(self.settings), "scale": self.scale}
 
     @staticmethod
@@ -130,10 +127,8 @@ def saved(schedule: Any, what: str) -> dict[str, Any] | None:
     try:
         return {"state": json.loads(json.dumps(state, default=_number_or_list, allow_nan=False))}
     except (TypeError, ValueError) as error:
-        defined = importing.where(schedule)
-        raise OptionError(
-            f"{what}: state_dict: expected finite numbers, texts, lists and dictionaries: {error} ({defined})"
-        ) from None
+        wanted = f"expected finite numbers, texts, lists and dictionaries: {error} ({importing.where(schedule)})"
+        raise OptionError(f"{what}: state_dict: {wanted}") from None
 
 
 def has_state(schedule: Any) -> bool:
@@ -193,8 +188,6 @@ def _cosine(settings: ScheduleSettings, length: int) -> Schedule:
 
 @dataclass(frozen=True)
 class Plateau:
-    """The state of a plateau schedule."""
-
     scale: float = setting(1.0, "what the learning rate is multiplied by", low=0, high=1)
     smooth: float | None = setting(None, "the smoothed loss")
     best: float | None = setting(None, "the lowest that it has been since the last fall")

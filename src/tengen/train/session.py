@@ -15,7 +15,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -26,27 +26,14 @@ from tengen.data.loader.sources import Split
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.run import safe_exit
 from tengen.selfplay.pacing import Pace
-from tengen.train.base import Metrics
-from tengen.train.checkpoints import Checkpoint, Checkpoints
+from tengen.train.base import BaseTrainer, Metrics
+from tengen.train.checkpoints import Checkpoints
 
 HostRows = Mapping[str, np.ndarray]
 """Rows on the host, [N, ...] each, as `data.format.rows` has them."""
 
 
-class Resumable(Protocol):
-    """A trainer that can be saved and resumed."""
-
-    @property
-    def step(self) -> int: ...
-
-    def train(self, steps: int) -> Metrics: ...
-
-    def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint: ...
-
-    def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None: ...
-
-
-T = TypeVar("T", bound=Resumable)
+T = TypeVar("T", bound=BaseTrainer[Any])
 E = TypeVar("E")
 
 
@@ -139,7 +126,6 @@ class TrainingSession(Generic[T]):
 
     @property
     def due(self) -> bool:
-        """Whether it is time for a checkpoint."""
         return self.trainer.step - self.saved >= self._interval
 
     def checkpoint(self, extras: dict[str, Any]) -> bool:

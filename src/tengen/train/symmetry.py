@@ -63,7 +63,6 @@ def _widened(own: tuple[np.ndarray, np.ndarray], shape: tuple[int, int], game: G
 
 
 def apply_random(tables: SymmetryTables, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
-    """The batch with a random symmetry applied to each row."""
     if len(tables.scalars) == 1:
         return dict(batch)
     chosen = jax.random.randint(key, batch["weight"].shape, 0, len(tables.scalars))
@@ -84,22 +83,16 @@ def apply(tables: SymmetryTables, batch: Mapping[str, Array], chosen: Array) -> 
     points = jnp.asarray(tables.points)[size, chosen]
     for name in ("planes", *tables.per_point):
         if name in batch:
-            found[name] = _gather_points(batch[name], points)
+            flat = batch[name].reshape(*points.shape, -1)
+            found[name] = jnp.take_along_axis(flat, points[:, :, None], 1).reshape(batch[name].shape)
     mover = batch["to_play"].astype(jnp.int32)
     actions = jnp.asarray(tables.actions)
-    for name in ("policy", *tables.per_action):
+    for name in ("policy", "opponent_policy", *tables.per_action):
         if name in batch:
-            found[name] = jnp.take_along_axis(batch[name], actions[size, chosen, mover], 1)
-    if "opponent_policy" in batch:
-        found["opponent_policy"] = jnp.take_along_axis(batch["opponent_policy"], actions[size, chosen, 1 - mover], 1)
+            who = 1 - mover if name == "opponent_policy" else mover
+            found[name] = jnp.take_along_axis(batch[name], actions[size, chosen, who], 1)
     if batch["scalars"].shape[1]:
         # Few numbers, so all symmetries are computed and one is taken.
         every = jnp.stack([jax.vmap(function)(batch["scalars"]) for function in tables.scalars], 1)
         found["scalars"] = jnp.take_along_axis(every, chosen[:, None, None], 1)[:, 0]
     return found
-
-
-def _gather_points(x: Array, points: Array) -> Array:
-    """[B, H, W, ...] of the same: the point at p comes from points[b, p]."""
-    flat = x.reshape(len(x), points.shape[1], -1)
-    return jnp.take_along_axis(flat, points[:, :, None], 1).reshape(x.shape)

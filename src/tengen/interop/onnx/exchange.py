@@ -20,7 +20,6 @@ from tengen.interop.onnx.tracing import trace
 from tengen.nets import saving
 from tengen.nets.evaluators import evaluator
 from tengen.nets.network import Network
-from tengen.nets.outputs import Outputs
 
 ENDING = ".onnx"
 TOLERANCE = 1e-4
@@ -66,7 +65,7 @@ def check(data: bytes, net: Network, game: Game, name: str) -> str:
     seen = _positions(game)
     folded, params = evaluator(nets.fold(net, "float32", kernels=False))
     with jax.default_matmul_precision("float32"):
-        expected = _by_name(jax.jit(folded.outputs)(params, seen))
+        expected = jax.jit(folded.outputs)(params, seen).by_name()
     given = {key: np.asarray(getattr(seen, key), np.float32) for key in _inputs(game)}
     largest = 0.0
     for count in (1, _GAMES):
@@ -96,14 +95,9 @@ def _outputs(net: Network, game: Game) -> Callable[..., dict[str, Array]]:
         seen = dict(zip(names, given, strict=True))
         planes = seen["planes"] != 0 if "planes" in seen else jnp.zeros((len(given[0]), *game.planes_shape), bool)
         scalars = seen.get("scalars", jnp.zeros((len(given[0]), 0)))
-        return _by_name(nnx.merge(graph, state)(planes, scalars))
+        return nnx.merge(graph, state)(planes, scalars).by_name()
 
     return look
-
-
-def _by_name(outputs: Outputs) -> dict[str, Array]:
-    found = outputs._asdict()
-    return {name: value for name, value in (found | (found.pop("extra") or {})).items() if value is not None}
 
 
 def _positions(game: Game) -> Observation:

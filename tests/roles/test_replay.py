@@ -9,7 +9,7 @@ import pytest
 
 from tengen.errors import OptionError, TengenError
 from tengen.roles import replay
-from tengen.roles.buffer import ReplayBuffer
+from tengen.roles.replay import ReplayBuffer
 
 _LIKE = {"number": jnp.int32(0), "pair": jnp.zeros(2)}
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tengen import search
-from tengen.selfplay.search_facts import search_facts
+from tengen.selfplay.playing import search_facts
 from tests.helpers.game_recording import jit
 from tests.helpers.recorded_search import BATCH, Plan, play
 from tests.helpers.search_plans import FULL_PUCT, GUMBEL

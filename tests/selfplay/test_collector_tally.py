@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.selfplay.tally import GameTally
+from tengen.selfplay.collector import GameTally
 
 
 def finished(**arrays: Any) -> Any:
