@@ -1,8 +1,8 @@
 """The command line: one thin module per command.
 
-Each has HELP (a line for the list of commands), ABOUT, an EXAMPLE, `add(parser)`, which declares its arguments, and
-`run`, from the parsed arguments to the exit code. What takes long to import is imported in there, so that
-`tengen --help` answers at once.
+Each has HELP (a line for the list of commands), ABOUT, an EXAMPLE, ARGUMENTS and `run`, from the parsed arguments to
+the exit code; one with commands of its own has COMMANDS, a NOUN for them, and a `run_NAME` for each. What takes long to
+import is imported in there, so that `tengen --help` answers at once.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tengen
+from tengen.commands.arguments import declare
 from tengen.errors import TengenError
 from tengen.schema import quote, unknown
 
@@ -75,10 +76,20 @@ def make_parser() -> argparse.ArgumentParser:
         )
         if own is not None:
             command.add_argument("-h", "--help", action=own)
-        module.add(command)
-        if hasattr(module, "run"):  # the others have commands of their own
+        if hasattr(module, "COMMANDS"):
+            _add_subcommands(command, module)
+        else:
+            declare(command, module.ARGUMENTS)
             command.set_defaults(run=module.run)
     return parser
+
+
+def _add_subcommands(parser: argparse.ArgumentParser, module: Any) -> None:
+    found: Any = parser.add_subparsers(title=f"{module.NOUN}s", metavar=module.NOUN.upper(), required=True)
+    for name, of in module.COMMANDS.items():
+        command = found.add_parser(name, help=of.help, description=of.about, example=of.example)
+        declare(command, of.arguments)
+        command.set_defaults(run=getattr(module, f"run_{name.replace('-', '_')}"))
 
 
 def _run(argv: Sequence[str] | None) -> int:

@@ -2,72 +2,37 @@
 
 import argparse
 import sys
-from typing import Any
 
 from tengen import config as configuration
 from tengen import schema
+from tengen.commands.arguments import CONFIG, Subcommand
 from tengen.words import counted
-
-CONFIG_HELP = "a YAML file, a name from `tengen config list`, or the directory of a run"
-BASE_HELP = "the run directory (default: CONFIG if that is one, else runs/<name of the run>)"
 
 HELP = "list, show and check configurations"
 ABOUT = "Lists, shows and checks configurations: YAML files that say everything about a run."
 EXAMPLE = "tengen config show go9"
-
-
-def add(parser: Any) -> None:
-    """Declare its arguments."""
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-
-    action = actions.add_parser(
-        "list",
-        help="list the configurations that ship with Tengen",
-        description="Lists the configurations that ship with Tengen. Their names can be used wherever CONFIG "
-        "is expected.",
-        example="tengen config list",
-    )
-    action.set_defaults(run=run_list)
-
-    action = actions.add_parser(
-        "show",
-        help="print a complete, commented configuration to start from",
-        description="Prints a configuration with every setting and what it means. Redirect it to a file and "
+NOUN = "action"
+COMMANDS = {
+    "list": Subcommand(
+        "list the configurations that ship with Tengen",
+        "Lists the configurations that ship with Tengen. Their names can be used wherever CONFIG is expected.",
+        "tengen config list",
+    ),
+    "show": Subcommand(
+        "print a complete, commented configuration to start from",
+        "Prints a configuration with every setting and what it means. Redirect it to a file and "
         "edit that to make one of your own.",
-        example="tengen config show go9 --set net.name=b10c128 > mine.yaml",
-    )
-    add_config(action)
-    action.set_defaults(run=run_show)
-
-    action = actions.add_parser(
-        "check",
-        help="say whether a configuration is good, or all that is wrong with it",
-        description="Checks a configuration without running it. All mistakes are listed with their file and "
+        "tengen config show go9 --set net.name=b10c128 > mine.yaml",
+        CONFIG,
+    ),
+    "check": Subcommand(
+        "say whether a configuration is good, or all that is wrong with it",
+        "Checks a configuration without running it. All mistakes are listed with their file and "
         "line, and the exit code is 2 if there are any.",
-        example="tengen config check go9 --set game.size=13",
-    )
-    add_config(action)
-    action.set_defaults(run=run_check)
-
-
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments by which every command is told its configuration."""
-    parser.add_argument("config", metavar="CONFIG", help=CONFIG_HELP)
-    add_overrides(parser)
-
-
-def add_overrides(
-    parser: argparse.ArgumentParser, words: str = "change one setting", form: str = "SECTION.KEY=VALUE"
-) -> None:
-    """Declare `--set`; `words` say what it does."""
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar=form,
-        action="append",
-        default=[],
-        help=f"{words} (may be repeated)",
-    )
+        "tengen config check go9 --set game.size=13",
+        CONFIG,
+    ),
+}
 
 
 def run_list(args: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.numbers import positive
+from tengen.commands.arguments import Arg, Subcommand, positive
 from tengen.errors import OptionError
 
 HELP = "make rows of games that others played, and show what is in a file of rows"
@@ -14,44 +14,37 @@ ABOUT = (
     "rows (docs/data.md)."
 )
 EXAMPLE = "tengen data from-games *.sgf --game go19 --out runs/go19/selfplay"
-
-
-def add(parser: Any) -> None:
-    """Declare its arguments."""
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-
-    action = actions.add_parser(
-        "from-games",
-        help="rows of games that people or other programs played",
-        description="Writes the rows of all games in files of records: SGF, files of many SGF games one per line "
+NOUN = "action"
+COMMANDS = {
+    "from-games": Subcommand(
+        "rows of games that people or other programs played",
+        "Writes the rows of all games in files of records: SGF, files of many SGF games one per line "
         "(.sgfs), and Tengen's own records. The policy target is the move that was played. They appear in a new folder "
         "in --out, all or none; train on them with `tengen train CONFIG --base RUN`.",
-        example="tengen data from-games games/*.sgf --game go19 --out runs/go19/selfplay\n"
+        "tengen data from-games games/*.sgf --game go19 --out runs/go19/selfplay\n"
         "tengen data from-games *.sgfs --game go --out rows",
-    )
-    action.add_argument("files", metavar="FILE", nargs="+", type=Path, help="records of games")
-    action.add_argument(
-        "--game",
-        metavar="GAME",
-        required=True,
-        help="the configuration of the run that will train, or a game that `tengen games` lists (go: the size of its "
-        "board is that of the largest in the files)",
-    )
-    action.add_argument(
-        "--out", metavar="DIR", type=Path, required=True, help="the folder for the rows, such as RUN/selfplay"
-    )
-    action.add_argument("--name", default="games", help="the name of the new folder in DIR (games)")
-    action.set_defaults(run=run_from_games)
-
-    action = actions.add_parser(
-        "show",
-        help="what is in a file of rows",
-        description="Prints what is in a file of rows: the game, the fields, and some positions with their targets.",
-        example="tengen data show runs/go9/selfplay/*/0000000003-a.npz --rows 2",
-    )
-    action.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files of rows (.npz)")
-    action.add_argument("--rows", type=positive, default=3, metavar="N", help="positions to print (3)")
-    action.set_defaults(run=run_show)
+        (
+            Arg("FILE+", "records of games", Path, dest="files"),
+            Arg(
+                "--game GAME",
+                "the configuration of the run that will train, or a game that `tengen games` lists (go: the size of "
+                "its board is that of the largest in the files)",
+                required=True,
+            ),
+            Arg("--out DIR", "the folder for the rows, such as RUN/selfplay", Path, required=True),
+            Arg("--name NAME", "the name of the new folder in DIR (games)", default="games"),
+        ),
+    ),
+    "show": Subcommand(
+        "what is in a file of rows",
+        "Prints what is in a file of rows: the game, the fields, and some positions with their targets.",
+        "tengen data show runs/go9/selfplay/*/0000000003-a.npz --rows 2",
+        (
+            Arg("FILE+", "files of rows (.npz)", Path, dest="files"),
+            Arg("--rows N", "positions to print (3)", positive, 3),
+        ),
+    ),
+}
 
 
 def run_from_games(args: argparse.Namespace) -> int:

@@ -4,11 +4,8 @@ import argparse
 import sys
 
 from tengen import config as configuration
-from tengen.commands.config import add_config
-from tengen.commands.numbers import amount, whole
+from tengen.commands.arguments import CONFIG, Arg, amount, whole
 from tengen.errors import OptionError
-
-_MACHINES = whole(1, 100_000)
 
 HELP = "how long a run will take here, and how much memory"
 ABOUT = (
@@ -16,25 +13,16 @@ ABOUT = (
     "whole run would take and how much memory it needs. Nothing is written."
 )
 EXAMPLE = "tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4"
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_config(parser)
-    parser.add_argument(
-        "--seconds",
-        type=amount("seconds", 86_400),
-        default=60.0,
-        metavar="S",
-        help="of measuring, besides compiling (%(default)g)",
-    )
-    parser.add_argument("--nodes", type=_MACHINES, metavar="N", help="also estimate a cluster of that many machines")
-    parser.add_argument(
-        "--gpus-per-node",
-        type=_MACHINES,
-        metavar="G",
-        help="of that cluster, each like this device (1; without a GPU: none, and nodes like this machine)",
-    )
+ARGUMENTS = (
+    *CONFIG,
+    Arg("--seconds S", "of measuring, besides compiling (%(default)g)", amount("seconds", 86_400), 60.0),
+    Arg("--nodes N", "also estimate a cluster of that many machines", whole(1, 100_000)),
+    Arg(
+        "--gpus-per-node G",
+        "of that cluster, each like this device (1; without a GPU: none, and nodes like this machine)",
+        whole(1, 100_000),
+    ),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen import schema, words
-from tengen.commands.part import add_part, drive
+from tengen.commands.arguments import Arg
+from tengen.commands.part import drive, part_arguments
 from tengen.errors import TengenError
 
 _TRY = {
@@ -26,33 +27,23 @@ EXAMPLE = (
     "tengen export runs/go9 --format katago go9.bin.gz\ntengen export runs/go9 --format onnx go9.onnx\n"
     "tengen export go9 --base runs/go9"
 )
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_part(parser, "export what waits, and end")
-    parser.add_argument(
-        "--format",
-        nargs=2,
-        metavar=("FORMAT", "OUT"),
-        help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
+ARGUMENTS = (
+    *part_arguments("export what waits, and end"),
+    Arg(
+        "--format FORMAT OUT",
+        "write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
         "lc0: for Lc0, as OUT.pb.gz, with 16 bits a weight; lc0-float32: with all bits, for Lc0 0.33 or newer; onnx: "
         "for other languages and frameworks, as OUT.onnx; tengen: for Tengen, in half the size, with its "
         "configuration, as OUT.safetensors",
-    )
-    parser.add_argument(
-        "--about",
-        metavar="KEY=TEXT",
-        action="append",
-        default=[],
-        help="with --format tengen: what people should know, such as machine='one H200'; may be repeated",
-    )
-    parser.add_argument("--name", help="of one trainer (default: all of them)")
-    parser.add_argument(
-        "--now",
-        action="store_true",
-        help="export the newest checkpoint of the trainer (main unless named), also in mid-epoch, and end",
-    )
+    ),
+    Arg(
+        "--about KEY=TEXT",
+        "with --format tengen: what people should know, such as machine='one H200'; may be repeated",
+        repeats=True,
+    ),
+    Arg("--name NAME", "of one trainer (default: all of them)"),
+    Arg("--now", "export the newest checkpoint of the trainer (main unless named), also in mid-epoch, and end"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ import inspect
 import sys
 
 from tengen import schema
+from tengen.commands.arguments import Arg
 from tengen.errors import TengenError
 
 HELP = "list the games with their options"
@@ -13,12 +14,10 @@ ABOUT = (
     "configuration can set for them. A game of your own is package.module:Class."
 )
 EXAMPLE = "tengen games go"
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("game", metavar="GAME", nargs="?", help="only this game")
-    parser.add_argument("--check", action="store_true", help="play random games of GAME, and say what is wrong with it")
+ARGUMENTS = (
+    Arg("GAME?", "only this game"),
+    Arg("--check", "play random games of GAME, and say what is wrong with it"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +56,8 @@ def _print_game(name: str) -> None:
     from tengen.games import pgx_adapter
 
     game = pgx_adapter.PgxGame if name == "pgx:NAME" else games.game_class(name)
-    print(f"{name}  {_first_line(game)}")
+    about = inspect.cleandoc(game.__doc__ or "").partition("\n")[0]
+    print(f"{name}  {about}")
     options = schema.describe(game.Options)
     widths = [max((len(str(getattr(o, column))) for o in options), default=0) for column in ("name", "default")]
     for option in options:
@@ -65,7 +65,3 @@ def _print_game(name: str) -> None:
         print(f"    {option.name:{widths[0]}}  {default:{widths[1]}}  {option.help}: {option.expected}")
     if name == "pgx:NAME":
         print(f"    NAME is one of {', '.join(sorted(pgx_adapter.LONGEST))}")
-
-
-def _first_line(game: type) -> str:
-    return inspect.cleandoc(game.__doc__ or "").partition("\n")[0]

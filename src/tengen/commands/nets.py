@@ -5,6 +5,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from tengen import config, nets, schema
+from tengen.commands.arguments import Arg
 from tengen.errors import TengenError
 from tengen.run import shipped
 from tengen.words import program
@@ -20,24 +21,18 @@ ABOUT = (
     "trained networks that come with Tengen, or shows one of them in detail."
 )
 EXAMPLE = "tengen nets b6c96-se --game go9"
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument(
-        "net", metavar="NAME", nargs="?", help="show this one in detail, such as b6c96-se or my_net:build"
-    )
-    parser.add_argument(
-        "--game", metavar="GAME", help="for which game: a configuration, or a game that `tengen games` lists"
-    )
-    parser.add_argument("--heads", metavar="HEAD", nargs="*", help="extra heads (default: all that the game can teach)")
+ARGUMENTS = (
+    Arg("NAME?", "show this one in detail, such as b6c96-se or my_net:build", dest="net"),
+    Arg("--game GAME", "for which game: a configuration, or a game that `tengen games` lists"),
+    Arg("--heads HEAD*", "extra heads (default: all that the game can teach)"),
+)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, or what one network is made of."""
     from tengen.match.player_spec import make_game
 
-    if args.net is not None and args.net in shipped.names():
+    if args.net in shipped.names():
         _show_shipped(args.net)
         return 0
     if args.net is not None:

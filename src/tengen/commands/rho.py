@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.numbers import whole
+from tengen.commands.arguments import Arg, whole
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
@@ -18,38 +18,20 @@ ABOUT = (
     "players all fixed ones are measured."
 )
 EXAMPLE = "tengen rho zeillinger random --agents first --games 1000"
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument(
-        "hosts", nargs="*", metavar="HOST", help="random, all, zeillinger, spivakovsky, a network or a run (all fixed)"
-    )
-    parser.add_argument(
-        "--agents", nargs="+", metavar="AGENT", help="random, first, last, a network or a run (all fixed)"
-    )
-    parser.add_argument("--games", type=whole(2, _MOST), default=5000, metavar="N", help="games per pair (%(default)s)")
-    parser.add_argument("--dimension", type=whole(2, _MOST), default=3, metavar="N", help="coordinates (%(default)s)")
-    parser.add_argument("--points", type=whole(2, _MOST), default=5, metavar="N", help="points (%(default)s)")
-    parser.add_argument(
-        "--max-value", type=whole(1, _MOST), default=20, metavar="N", help="largest coordinate at first (%(default)s)"
-    )
-    parser.add_argument("--moves", type=whole(1, _MOST), default=40, metavar="N", help="rounds at most (%(default)s)")
-    parser.add_argument("--reposition", action="store_true", help="subtract the smallest values after every shift")
-    parser.add_argument(
-        "--simulations",
-        type=whole(0, _MOST),
-        default=0,
-        metavar="N",
-        help="of networks, 0: without search (%(default)s)",
-    )
-    parser.add_argument("--seed", type=whole(0, _MOST), default=0, metavar="N", help="of the starts (%(default)s)")
-    parser.add_argument(
-        "--select",
-        action="store_true",
-        help="HOST is a run: which of its networks are the best host and the best agent",
-    )
-    parser.add_argument("--json", action="store_true", help="for programs")
+ARGUMENTS = (
+    Arg("HOST*", "random, all, zeillinger, spivakovsky, a network or a run (all fixed)", dest="hosts"),
+    Arg("--agents AGENT+", "random, first, last, a network or a run (all fixed)"),
+    Arg("--games N", "games per pair (%(default)s)", whole(2, _MOST), 5000),
+    Arg("--dimension N", "coordinates (%(default)s)", whole(2, _MOST), 3),
+    Arg("--points N", "points (%(default)s)", whole(2, _MOST), 5),
+    Arg("--max-value N", "largest coordinate at first (%(default)s)", whole(1, _MOST), 20),
+    Arg("--moves N", "rounds at most (%(default)s)", whole(1, _MOST), 40),
+    Arg("--reposition", "subtract the smallest values after every shift"),
+    Arg("--simulations N", "of networks, 0: without search (%(default)s)", whole(0, _MOST), 0),
+    Arg("--seed N", "of the starts (%(default)s)", whole(0, _MOST), 0),
+    Arg("--select", "HOST is a run: which of its networks are the best host and the best agent"),
+    Arg("--json", "for programs"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,11 +5,10 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import config as configuration
-from tengen.commands.config import BASE_HELP, add_config
+from tengen.commands.arguments import BASE, CONFIG, Arg
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,40 +18,31 @@ HELP = "self-play and learning, from nothing or from where a run stopped"
 ABOUT = """Trains a network by self-play until the goal of the configuration is reached. Ctrl-C stops the run after
 everything is written, and the same command goes on where it stopped."""
 EXAMPLE = "tengen run tic_tac_toe\ntengen run go9 --base runs/go9 --set goal.minutes=30"
-_MODES = ("fused", "sync", "async", "cluster")
-_PROGRESS = ("auto", "jsonl")
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_config(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
-    parser.add_argument(
-        "--mode",
-        choices=_MODES,
-        metavar="MODE",
-        help="fused: all on one device, in memory (the default); sync: the parts in turn, in one process; "
+ARGUMENTS = (
+    *CONFIG,
+    BASE,
+    Arg(
+        "--mode MODE",
+        "fused: all on one device, in memory (the default); sync: the parts in turn, in one process; "
         "async: each part as a process; cluster: self-play on many machines, by Ray (docs/cluster.md). "
         "If CONFIG is a run, the default is the mode that it was last run in",
-    )
-    parser.add_argument(
-        "--parts", metavar="PARTS", help="async: only these, as selfplay,gate; others may run elsewhere (default: all)"
-    )
-    parser.add_argument(
-        "--address",
-        metavar="HOST:PORT",
-        help="cluster: the Ray cluster, or auto for that of this machine (default: Ray is started here)",
-    )
-    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files, to RUN/logs")
-    parser.add_argument(
-        "--progress",
-        choices=_PROGRESS,
-        default="auto",
-        metavar="HOW",
-        help="auto: a panel on a terminal, elsewhere plain lines (the default); jsonl: lines of the daemon's protocol "
+        choices=("fused", "sync", "async", "cluster"),
+    ),
+    Arg("--parts PARTS", "async: only these, as selfplay,gate; others may run elsewhere (default: all)"),
+    Arg(
+        "--address HOST:PORT",
+        "cluster: the Ray cluster, or auto for that of this machine (default: Ray is started here)",
+    ),
+    Arg("--tensorboard", "also write TensorBoard files, to RUN/logs"),
+    Arg(
+        "--progress HOW",
+        "auto: a panel on a terminal, elsewhere plain lines (the default); jsonl: lines of the daemon's protocol "
         "on standard output, all else on standard error",
-    )
-    parser.add_argument("--tui", action="store_true", help="show the run in the dashboard (docs/tui.md)")
+        default="auto",
+        choices=("auto", "jsonl"),
+    ),
+    Arg("--tui", "show the run in the dashboard (docs/tui.md)"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,17 +3,17 @@
 import argparse
 from pathlib import Path
 
+from tengen.commands.arguments import Arg
+
 HELP = "change settings of a run, also while it is going on"
 ABOUT = """Changes settings of a run. A run that is going on uses them within a round; otherwise they apply when it is
 started again. Every change is kept with its time in RUN/changes.jsonl. A setting that cannot change is refused, with
 the reason (docs/loop.md)."""
 EXAMPLE = "tengen set runs/go9 train.lr_scale=0.3 goal.minutes=600"
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
-    parser.add_argument("settings", nargs="+", metavar="KEY=VALUE", help="a setting and its new value")
+ARGUMENTS = (
+    Arg("RUN", "the run directory", Path, dest="base"),
+    Arg("KEY=VALUE+", "a setting and its new value", dest="settings"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,7 +5,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tengen.commands.part import add_part, drive, look
+from tengen.commands.arguments import Arg
+from tengen.commands.part import drive, look, part_arguments
 from tengen.errors import TengenError
 
 HELP = "a part of a run: put its newest rows in random order"
@@ -33,12 +34,10 @@ class WindowHelp(argparse.Action):
 
 
 HELP_ACTION = WindowHelp
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_part(parser, "make one shuffle, however few rows are new, and end")
-    parser.add_argument("--dry-run", action="store_true", help="only say what it would read, write and need")
+ARGUMENTS = (
+    *part_arguments("make one shuffle, however few rows are new, and end"),
+    Arg("--dry-run", "only say what it would read, write and need"),
+)
 
 
 def run(args: argparse.Namespace) -> int:

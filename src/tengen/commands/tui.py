@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tengen import config as configuration
+from tengen.commands.arguments import BASE, CONFIG_HELP, Arg, overrides
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
     from tengen.monitor.dashboard.client import StatusClient
-from tengen.commands.config import BASE_HELP, CONFIG_HELP, add_overrides
 
 HELP = "a dashboard: start the training daemon and watch it, or join one"
 ABOUT = (
@@ -18,17 +18,13 @@ ABOUT = (
     "joins a daemon that is running already."
 )
 EXAMPLE = "tengen tui go9 --base runs/go9"
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help=CONFIG_HELP)
-    add_overrides(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
-    parser.add_argument(
-        "--listen", type=Path, metavar="PATH", help="the daemon listens on this Unix socket, and may stay when you quit"
-    )
-    parser.add_argument("--attach", type=Path, metavar="PATH", help="join the daemon that listens on this Unix socket")
+ARGUMENTS = (
+    Arg("CONFIG?", CONFIG_HELP),
+    overrides(),
+    BASE,
+    Arg("--listen PATH", "the daemon listens on this Unix socket, and may stay when you quit", Path),
+    Arg("--attach PATH", "join the daemon that listens on this Unix socket", Path),
+)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,17 +2,13 @@
 
 import argparse
 
-from tengen.commands.thinking import add_thinking, engine_settings, play_settings
+from tengen.commands.thinking import engine_settings, net_arguments, play_settings
 
 HELP = "play for chess programs, which speak UCI"
 ABOUT = """Answer UCI commands on the standard input, for chess programs such as Cute Chess, Arena or Lichess bots.
 NET is a network for chess: its folder, or a run, whose newest accepted network is meant."""
 EXAMPLE = "tengen uci runs/chess --seconds 5"
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_thinking(parser)
+ARGUMENTS = net_arguments()
 
 
 def run(args: argparse.Namespace) -> int:

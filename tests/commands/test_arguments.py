@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from tengen.commands.numbers import count, positive, whole
+from tengen.commands.arguments import count, positive, whole
 
 
 def test_whole_numbers() -> None:
