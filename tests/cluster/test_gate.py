@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from tengen import files
-from tengen.cluster.elsewhere import TaskResult
+from tengen.cluster.elsewhere import Elsewhere, TaskResult
 from tengen.cluster.fleet import Fleet
-from tengen.cluster.gate import ClusterGate, JudgedCandidate
+from tengen.cluster.gate import ClusterGate, GateActor, JudgedCandidate
 from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
 from tengen.errors import TengenError
@@ -27,10 +27,11 @@ from tests.helpers.tiny_runs import Listener, tiny
 taken = Fleet.take
 
 
-class Stage:
-    """Stands for `Elsewhere`: the test says how a match ended."""
+class Stage(Elsewhere):
+    """The test says how a match ended."""
 
     def __init__(self) -> None:
+        super().__init__(GateActor, Any, tiny(), 1)
         self.asked: list[tuple[Any, ...]] = []
         self.result: TaskResult | None = None
         self.again: list[bool] = []
@@ -42,8 +43,9 @@ class Stage:
         found, self.result = self.result, None
         return found
 
-    def change(self, config: Any, *, again: bool) -> None:
-        self.again.append(again)
+    def change(self, config: Any, section: str) -> bool:
+        self.again.append(super().change(config, section))
+        return self.again[-1]
 
 
 class GateSetting:

@@ -15,13 +15,11 @@ from rich.console import Console
 from tengen.monitor.display import TerminalDisplay
 from tengen.sweep import live, plan, report
 from tengen.sweep.driver import Driver
-from tengen.sweep.executor import LocalExecutor
 from tengen.sweep.folder import SweepFolder
-from tengen.sweep.plot import svg
-from tengen.sweep.report import ReportRow, SweepReport
+from tengen.sweep.report import ReportRow, SweepReport, svg
 from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
-from tengen.sweep.trial import TrialResult
+from tengen.sweep.trial import LocalExecutor, TrialResult
 from tests.helpers.analyses import pixels
 
 

@@ -68,10 +68,10 @@ def _rules(machine: Machine) -> Iterator[Job]:
 
 
 def _program(machine: Machine) -> Iterator[Job]:
-    from tengen.bench import go_program
+    from tengen.bench import games
 
     def measure() -> Iterator[Figure]:
-        for found in go_program.measure(repeats=5):
+        for found in games.go_programs(repeats=5):
             if found.differ:
                 raise AssertionError(f"the GPU program of Go gives other results than the plain version: {found}")
             yield from found.figures()
@@ -133,9 +133,9 @@ def _engine(machine: Machine) -> Iterator[Job]:
 
 
 def _loader(machine: Machine) -> Iterator[Job]:
-    from tengen.bench import loader
+    from tengen.bench import learner
 
-    yield "the loader", lambda: loader.figures(repeats=2)
+    yield "the loader", lambda: learner.loading(repeats=2)
 
 
 PARTS = (

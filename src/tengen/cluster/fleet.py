@@ -14,11 +14,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, PublishedNetwork, SelfplayActor
+from tengen.cluster.actor import (
+    ActorPlace,
+    ActorStatus,
+    PlayedChunks,
+    PublishedNetwork,
+    SelfplayActor,
+    SentNetwork,
+    unpack,
+)
 from tengen.cluster.connection import RayCluster, last_line, why_it_died
 from tengen.cluster.elsewhere import CLOSING
-from tengen.cluster.opponents import SentNetwork
-from tengen.cluster.packing import unpack
 from tengen.config.sections import Config
 from tengen.errors import TengenError
 from tengen.selfplay.driver import NoFiniteNumbers

@@ -10,12 +10,11 @@ from typing import Any
 
 import jax
 
-from tengen.cluster import opponents
+from tengen.cluster.actor import read_opponents
 from tengen.cluster.connection import RayCluster
-from tengen.cluster.elsewhere import Elsewhere
+from tengen.cluster.elsewhere import Elsewhere, RatingElsewhere
 from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
 from tengen.cluster.gate import ClusterGate, GateActor
-from tengen.cluster.rating import RatingElsewhere
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged, TengenError
 from tengen.loop.fused import Fused
@@ -76,7 +75,7 @@ class ClusterRun(Fused):
         if reserved == wanted:
             self._rating = RatingElsewhere(self._cluster, config, session * SESSIONS)
             self._closing.callback(self._rating.close)
-        sent = opponents.read(config, self.components.game)
+        sent = read_opponents(config, self.components.game)
         self.fleet = Fleet(self._cluster, config, session, say, opponents=sent, reserved=reserved)
         self._publish()
         self.fleet.start()

@@ -84,13 +84,13 @@ def _last_mode(config: str) -> str:
 def _advise(config: Any, say: Callable[[str], None], backend: Callable[[], str]) -> None:
     """Tell users who start a GPU's job on a CPU."""
     from tengen.cores import cores
-    from tengen.loop import cpu_advice
+    from tengen.loop import estimate
 
     count = len(cores())
-    if isinstance(config, configuration.Config) and cpu_advice.is_too_much(config, count) and backend() == "cpu":
+    if isinstance(config, configuration.Config) and estimate.is_too_much(config, count) and backend() == "cpu":
         shipped = ((name, configuration.load_any(name)) for name in configuration.shipped())
         known = [(name, other) for name, other in shipped if isinstance(other, configuration.Config)]
-        say(cpu_advice.advice(config, count, known))
+        say(estimate.advice(config, count, known))
 
 
 def _dashboard(args: argparse.Namespace, request: "RunRequest") -> int:

@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     """Run what is left of the sweep, and print the results."""
     from tengen.files import lock
     from tengen.sweep.driver import Driver
-    from tengen.sweep.executor import LocalExecutor
+    from tengen.sweep.trial import LocalExecutor
 
     say = partial(part.say, file=sys.stderr if args.json else sys.stdout)
     folder, planned = _planned(args, say)
@@ -86,17 +86,17 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
     from tengen.cluster.connection import CheckedNodes, joined
     from tengen.cores import cores
     from tengen.jax_setup import check_device_elsewhere
-    from tengen.sweep import machine, ray_executor
-    from tengen.sweep.executor import LocalExecutor
+    from tengen.sweep import ray_executor, trial
+    from tengen.sweep.trial import LocalExecutor
 
     only = {"address": args.address, "trial-gpus": args.trial_gpus, "trial-cores": args.trial_cores}
     if args.on == "here":
         if given := [name for name, value in only.items() if value is not None]:
             raise OptionError(f"--{given[0]}: only --on ray has it")
         check_device_elsewhere()
-        devices, there = machine.gpus(), cores()
-        count = machine.usual(devices, there) if args.parallel is None else args.parallel
-        yield LocalExecutor(machine.shares(count, devices, there))
+        devices, there = trial.gpus(), cores()
+        count = trial.usual(devices, there) if args.parallel is None else args.parallel
+        yield LocalExecutor(trial.shares(count, devices, there))
         return
     with joined(args.address, "--on ray") as ray:
         cluster = CheckedNodes(ray)

@@ -1,16 +1,18 @@
-"""How long a run will take, calculated from what `measure.py` measured.
+"""How long a run will take, calculated from what `measure.py` measured, and whether it is a job for a GPU.
 
-Games and learning share the device, so their times add up.
+Games and learning share the device, so their times add up. Before anything is compiled or measured, the time that a CPU
+would play until learning begins is judged by the size of the network and the number of simulations.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from tengen.config.sections import Config
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.errors import OptionError
-from tengen.words import clock, counted, in_bytes, rate
+from tengen.nets.counting import operations
+from tengen.words import clock, counted, duration, in_bytes, program, rate
 
 GAMES = (1_000, 10_000, 100_000)  # for which the time is printed
 ROWS = 100_000  # for which the size on disk is printed
@@ -157,3 +159,39 @@ def _goal(estimate: Estimate, config: Config) -> str:
 def _aligned(lines: Mapping[str, str]) -> Iterator[str]:
     width = max(map(len, lines))
     return (f"{name:<{width}}  {text}" for name, text in lines.items())
+
+
+_SPEED = 2e10  # operations per second of a core, roughly: 1.3e10 for b3c32, 5.5e10 for b6c96
+_LONGEST = 600.0  # seconds until learning begins, on a machine that is fast enough for a run
+
+
+def seconds_until_learning(config: Config, cores: int) -> float:
+    """Roughly how long this many cores of a CPU play until learning can begin."""
+    game = config.game.make()
+    looks = operations(config.net.architecture(), game)
+    play = config.selfplay
+    evaluations = play.full_share * config.search.simulations + (1 - play.full_share) * play.cheap_simulations
+    rows = 1.0 if play.cheap_weight else play.full_share  # of each move
+    return config.data.first_rows * evaluations / rows * looks / (_SPEED * cores)
+
+
+def is_too_much(config: Config, cores: int) -> bool:
+    """Whether the run is a job for a GPU."""
+    return seconds_until_learning(config, cores) > _LONGEST
+
+
+def advice(config: Config, cores: int, known: Iterable[tuple[str, Config]]) -> str:
+    """The message for users who start this run on a CPU; `known` are configurations to choose from, by name."""
+    long = duration(seconds_until_learning(config, cores))
+    fitting = [(name, other) for name, other in known if not (name.endswith("_gpu") or is_too_much(other, cores))]
+    kind = type(config.game.make())
+    alike = [name for name, other in fitting if isinstance(other.game.make(), kind)]
+    instead = alike or [name for name, _ in fitting]
+    return "\n".join(
+        (
+            f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(cores, 'CPU core')} "
+            f"self-play would take about {long} before learning begins.",
+            *([f"What suits a CPU: {', '.join(f'{program()} run {name}' for name in instead)}"] if instead else []),
+            "This run goes on all the same; Ctrl-C stops it, and `tengen estimate` measures how long it will take.",
+        )
+    )

@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from tengen.sweep import scoring
-from tengen.sweep.copying import copy_run
-from tengen.sweep.executor import Executor
-from tengen.sweep.folder import SweepFolder
+from tengen.sweep.folder import SweepFolder, copy_run
 from tengen.sweep.plan import PlannedTrial
 from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
-from tengen.sweep.trial import TrialResult
+from tengen.sweep.trial import Executor, TrialResult
 from tengen.words import counted
 
 _BEAT = 0.5  # seconds between two checks whether to stop

@@ -18,8 +18,7 @@ from tengen.run import metrics
 from tengen.sweep import report
 from tengen.sweep.driver import Driver
 from tengen.sweep.folder import SweepFolder
-from tengen.sweep.plot import svg
-from tengen.sweep.report import SweepReport
+from tengen.sweep.report import SweepReport, svg
 from tengen.words import figure
 
 _LEFT_OVER = 4  # lines of a terminal that the table leaves free

@@ -25,8 +25,7 @@ from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
 from tengen.files import lease
 from tengen.jax_setup import gpu_share
-from tengen.sweep.executor import Ended
-from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
+from tengen.sweep.trial import Ended, Share, TrialResult, TrialSpec, run_trial
 from tengen.words import counted
 
 _ANSWER = 5.0  # seconds within which trials must confirm that they stop

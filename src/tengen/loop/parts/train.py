@@ -25,7 +25,7 @@ from tengen.data.shuffle.folders import ShuffledFile, ShuffleGone, newest
 from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Say
-from tengen.loop.parts.shuffled_rows import ShuffledRows
+from tengen.loop.parts.shuffle import ShuffledRows
 from tengen.run import directory, first_network, goals, networks, safe_exit
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
