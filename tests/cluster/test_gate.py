@@ -14,7 +14,6 @@ from tengen.cluster.gate import ClusterGate, GateActor, JudgedCandidate
 from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
 from tengen.errors import TengenError
-from tengen.loop.parts import running
 from tengen.loop.parts.gate import GatePart
 from tengen.match import results
 from tengen.nets.specs import FILE_NAME
@@ -152,7 +151,7 @@ def test_the_learner_does_not_ask_again_at_once_for_what_cannot_be_read(
 ) -> None:
     setting, pauses = GateSetting(tmp_path), []
     monkeypatch.setattr(GatePart, "run_once", lambda part: waiting("no network can be read"))
-    monkeypatch.setattr(running, "pause", lambda seconds, stop: pauses.append(seconds))
+    monkeypatch.setattr("tengen.cluster.gate.pause", lambda seconds, stop: pauses.append(seconds))
     (tmp_path / networks.ACCEPTED / setting.first / FILE_NAME).unlink()
     for number in (1, 2):
         assert not setting.gate.look(0.5)

@@ -33,8 +33,6 @@ _MOVES = 150  # of each of them
 
 @dataclass(frozen=True)
 class BenchCase:
-    """One row of the table."""
-
     label: str
     game: str
     options: dict[str, Any]
@@ -63,7 +61,6 @@ class BenchResult:
         return asdict(self) | {"steps_per_second": self.steps_per_second}
 
     def figures(self) -> list[Figure]:
-        """For `tengen bench all`."""
         name = f"rules, {self.label}, {self.batch} games" + (f", after {self.after} moves" if self.after else "")
         found = [Figure(name, self.microseconds, "us", self.noise)]
         if self.pgx_microseconds is not None:
@@ -192,7 +189,6 @@ class GoTimes(NamedTuple):
 
     @staticmethod
     def microseconds(timing: Timing) -> float:
-        """Of one step of the batch."""
         return timing.median / _STEPS * 1e6
 
     def figures(self) -> list[Figure]:

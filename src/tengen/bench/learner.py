@@ -37,7 +37,6 @@ from tengen.train.alpha_zero import from_buffer
 def learning(
     net: nets.Network, game: Game, settings: TrainSettings, rows: int = 100_000, steps: int = 100
 ) -> Callable[[], Array]:
-    """A function that takes so many steps; the first call compiles."""
     learner = train.Learner(net, game, settings)
     form = RowFormat.of(game, net.spec.heads)
     filled = buffer.make(form, rows)
@@ -94,8 +93,6 @@ WAYS = ("order", "reservoir", "pool")
 
 
 class LoadedRows(NamedTuple):
-    """One measurement."""
-
     rows_per_second: float
     core_seconds: float  # of the processor per row
     stats: LoaderStats

@@ -158,8 +158,6 @@ class ActorStatus:
 
 @dataclass(frozen=True)
 class PlayedChunks:
-    """The result of one call to `play`."""
-
     chunks: tuple[GamesChunk, ...]
     evaluations: float
 
@@ -225,7 +223,6 @@ class SelfplayActor:
         return PlayedChunks(tuple(pack(board, parts) for board, parts in sorted(ended.items())), evaluations)
 
     def _play(self) -> tuple[dict[int, list[Any]], float]:
-        """Games that have ended, by their board, and the evaluations for them."""
         if self._playing is None:
             self._build()
         ended: dict[int, list[Any]] = {}
@@ -280,7 +277,6 @@ class SelfplayActor:
         return full, cheap
 
     def _driver(self, config: Config) -> Any:
-        """Self-play with these settings. It reads the networks of opponents at once."""
         if not self._opponents:
             return SelfplayDriver(config)
         with lease.temporary("selfplay") as folder:
@@ -295,7 +291,6 @@ class SelfplayActor:
 
 
 def _node() -> str:
-    """The node of this process; empty outside of Ray."""
     import ray
 
     return ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""

@@ -65,7 +65,6 @@ class CheckedNodes:
         return [node for node in read_nodes(self.ray.nodes(), self.names) if self._takes_part(node)]
 
     def exclude(self, node: str, why: str) -> None:
-        """Start nothing on a node any more."""
         self._good.discard(node)
         self.excluded[node] = why
 
@@ -134,11 +133,9 @@ class RayCluster(CheckedNodes):
         self._seat: Any = None
 
     def living(self) -> set[str]:
-        """Ray's names of the living nodes that can take part."""
         return {node.id for node in self.nodes()}
 
     def room(self) -> int:
-        """How many self-play actors the nodes have room for."""
         return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())
 
     def idle(self) -> dict[str, str]:
@@ -147,7 +144,6 @@ class RayCluster(CheckedNodes):
         return {node: why for node, why in found.items() if why}
 
     def start(self, actor: type, *arguments: Any) -> Any:
-        """Start a self-play actor where there is room."""
         options: dict[str, Any] = {"num_cpus": self.shares.cores, "num_gpus": self.shares.gpus, "max_concurrency": 8}
         return self.ray.remote(**options, **self.where())(actor).remote(*arguments)
 
@@ -259,7 +255,6 @@ def why_it_died(error: BaseException) -> str:
 
 
 def described(cluster: RayCluster) -> str:
-    """The cluster in a line."""
     nodes, found = cluster.nodes(), cluster.shares
     each = f"{counted(found.cores, 'core')}" + (f" and {found.gpus:g} GPU" if found.gpus else "")
     learner = f", {found.learner_gpus:g} GPU for the learner" if found.learner_gpus else ""
@@ -330,7 +325,6 @@ def _check_ray(address: str) -> None:
 
 
 def _ask(address: str, token: str) -> Any:
-    """gRPC's code of the answer to the question whether a cluster lives."""
     import grpc
 
     sent = (("authorization", f"Bearer {token}"),) if token else ()

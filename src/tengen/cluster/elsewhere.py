@@ -48,7 +48,6 @@ class MatchActor:
         """Answers as soon as the process has been started."""
 
     def close(self) -> None:
-        """Remove its files: nothing else does when Ray kills the process."""
         self._folder.cleanup()
 
     @property
@@ -74,8 +73,6 @@ def place(folder: Path, models: Mapping[str, bytes]) -> None:
 
 
 class TaskResult(NamedTuple):
-    """How a task ended."""
-
     value: Any  # None if it failed
     why: str = ""  # it failed
 
@@ -147,7 +144,6 @@ class Elsewhere:
         return again
 
     def close(self) -> None:
-        """End the actor, with what it does."""
         if self._actor is not None:
             self._cluster.ray.wait([self._actor.close.remote()], timeout=CLOSING)
             self._cluster.ray.kill(self._actor)
@@ -156,8 +152,6 @@ class Elsewhere:
 
 @dataclass(frozen=True)
 class RatedMatches:
-    """What the matches of a network gave."""
-
     name: str
     results: tuple[Any, ...] = ()
     notes: tuple[str, ...] = ()

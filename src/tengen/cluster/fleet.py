@@ -63,8 +63,6 @@ class FleetActor:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Games that have arrived."""
-
     node: str
     played: PlayedChunks
     unpacked: tuple[Future[Finished], ...] = field(default=(), compare=False)  # the games of each chunk
@@ -133,7 +131,6 @@ class Fleet:
             return self._version
 
     def change(self, config: Config) -> None:
-        """Use other settings from now on; actors get them with the next network."""
         with self._lock:
             self.config = config
 
@@ -402,5 +399,4 @@ class Fleet:
 
 
 def _node(member: FleetActor) -> str:
-    """Ray's name of the node of an actor; empty before its first answer."""
     return member.status.node if member.status else ""

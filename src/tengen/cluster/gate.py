@@ -36,10 +36,7 @@ class JudgedCandidate:
 
 
 class GateActor(MatchActor):
-    """Plays the matches of candidates."""
-
     def judge(self, name: str, candidate: bytes, opponent: str, accepted: bytes) -> JudgedCandidate:
-        """Play the match of a candidate against the accepted network."""
         base = self.base
         shutil.rmtree(base / _GAMES, ignore_errors=True)
         place(base / networks.REJECTED, {})

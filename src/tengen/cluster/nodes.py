@@ -14,8 +14,6 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class ClusterNode:
-    """One machine of a cluster."""
-
     id: str
     name: str  # for people
     cpus: float

@@ -83,7 +83,6 @@ class ClusterRun(Fused):
         self._closing.callback(self.fleet.finish)
 
     def _spare(self) -> int:
-        """Places for other processes than self-play actors."""
         room, actors = self._cluster.room(), self.config.cluster.actors
         return room // _ROOM_FOR_MATCHES if actors == "auto" else max(room - actors, 0)
 
@@ -106,7 +105,6 @@ class ClusterRun(Fused):
         self._publish()
 
     def _receive(self, deliveries: list[Delivery]) -> None:
-        """Take in games."""
         before = self.counts.rows
         for delivery in deliveries:
             self._add(delivery)
@@ -115,7 +113,6 @@ class ClusterRun(Fused):
 
     @contextlib.contextmanager
     def _noticing_divergence(self) -> Iterator[None]:
-        """Around what may bring an error of self-play here."""
         try:
             yield
         except NoFiniteNumbers as error:
@@ -153,7 +150,6 @@ class ClusterRun(Fused):
             self._published = step
 
     def _send(self) -> None:
-        """Send self-play the network that plays."""
         self._budgets = self._enter_stage()
         self.fleet.publish(jax.device_get(jax.tree.leaves(self.weights)), self._budgets)
 
@@ -248,7 +244,6 @@ class ClusterRun(Fused):
             self._hear_rating(_PATIENCE)
 
     def _hear_rating(self, patience: float = 0.0) -> None:
-        """Take the result of a rating that has ended on another node."""
         found = None if self._rating is None else self._rating.take(patience)
         if found is not None:
             for result in found.results:

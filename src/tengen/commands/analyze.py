@@ -52,7 +52,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Search the position and show the results."""
     from tengen.analysis import analysis, picture, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled

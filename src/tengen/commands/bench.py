@@ -63,7 +63,7 @@ def run_all(args: argparse.Namespace) -> int:
     """Print a row for every figure as soon as it is measured, then what changed."""
     from rich.console import Console
 
-    from tengen.bench import everything, table
+    from tengen.bench import everything
     from tengen.bench.figures import read, stored
 
     chosen = _chosen(args.only)
@@ -75,7 +75,7 @@ def run_all(args: argparse.Namespace) -> int:
     code = 0
     with Console(stderr=True).status("looking for the device ...") as status:
         here = everything.machine()
-        shown = table.BenchTable(here, against or stored(here))
+        shown = everything.BenchTable(here, against or stored(here))
         print("\n".join(shown.head()), file=out, flush=True)
         try:
             for event in everything.measure(chosen, here, 60 * args.minutes):
@@ -103,7 +103,6 @@ def _chosen(names: str | None) -> list[BenchPart]:
 
 
 def run_games(args: argparse.Namespace) -> int:
-    """Print the table row by row while it is measured."""
     import jax
     from rich.console import Console
 
@@ -136,7 +135,6 @@ def run_games(args: argparse.Namespace) -> int:
 
 
 def _cases(args: argparse.Namespace) -> tuple[list[Any], int]:
-    """What to measure, and the seed."""
     from tengen.bench import games as bench
 
     if args.config is None:

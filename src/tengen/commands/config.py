@@ -36,7 +36,6 @@ COMMANDS = {
 
 
 def run_list(args: argparse.Namespace) -> int:
-    """Print the shipped configurations, aligned."""
     rows = [("name", "game", "about")]
     for name in configuration.shipped():
         config = configuration.load_any(name)
@@ -48,13 +47,11 @@ def run_list(args: argparse.Namespace) -> int:
 
 
 def run_show(args: argparse.Namespace) -> int:
-    """Print the configuration as YAML."""
     print(configuration.render(configuration.load_any(args.config, args.overrides)), end="")
     return 0
 
 
 def run_check(args: argparse.Namespace) -> int:
-    """Print what the configuration is, or everything that is wrong with it."""
     try:
         config = configuration.load_any(args.config, args.overrides)
     except configuration.ConfigError as error:

@@ -23,7 +23,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until `shutdown`, Ctrl-C, or the end of standard input if the configuration says so."""
     from tengen.daemon.service import Service
     from tengen.run.signals import Stopping
 

@@ -48,7 +48,6 @@ COMMANDS = {
 
 
 def run_from_games(args: argparse.Namespace) -> int:
-    """Write the rows, and print what became of the games."""
     from tengen.data.records.from_games import from_games
     from tengen.data.store.store import is_network
     from tengen.jax_setup import keep_compiled
@@ -88,7 +87,6 @@ def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
 
 
 def run_show(args: argparse.Namespace) -> int:
-    """Print the files one after the other."""
     from tengen.data.format.showing import show
 
     for number, path in enumerate(args.files):

@@ -32,7 +32,6 @@ ENGINES = (
 
 
 def make_plan(args: argparse.Namespace, opening_moves: int, tables_per_engine: int = 2) -> "MatchPlan":
-    """How a match is played with these options, on this machine."""
     import jax
 
     from tengen.match.driver import MatchPlan

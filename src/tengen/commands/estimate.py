@@ -26,7 +26,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the memory, measure, and print the times."""
     config = configuration.load(args.config, args.overrides)
 
     import jax

@@ -47,7 +47,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export whatever comes, until Ctrl-C."""
     if args.format is not None:
         return _write(args)
 
@@ -67,7 +66,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace) -> int:
-    """Write one network for another program."""
     from tengen.run import networks, shipped
 
     kind, out = args.format[0], Path(args.format[1])

@@ -21,7 +21,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print every game: what it is, and each option with its default and what it allows."""
     from tengen import games
 
     if args.check:

@@ -17,7 +17,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judges candidates until Ctrl-C."""
     if args.quit_if_nothing_to_test:
         from tengen.run import networks
 

@@ -21,7 +21,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer until `quit` or the end of the input."""
     play, engine = play_settings(args), engine_settings(args)
 
     from tengen.engine.gtp import session

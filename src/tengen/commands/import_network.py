@@ -24,7 +24,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the file and write the network."""
     options = {key: value for key in ("size", "komi", "ko") if (value := getattr(args, key)) is not None}
     if args.format == "katago":
         from tengen.interop.katago.exchange import import_network

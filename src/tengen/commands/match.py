@@ -42,7 +42,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Plays until all games are there, or until Ctrl-C; the same command goes on."""
     check_games(args.games)
     from tengen.data.format.identity import GameIdentity
     from tengen.jax_setup import keep_compiled
@@ -103,7 +102,6 @@ def _play(
 
 
 def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stopping: Any) -> None:
-    """Prints the result so far."""
     from tengen.match import results
 
     print("\n".join(match.lines()))

@@ -29,7 +29,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, or what one network is made of."""
     from tengen.match.player_spec import make_game
 
     if args.net in shipped.names():
@@ -66,7 +65,6 @@ def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:
 
 
 def _show_shipped(name: str) -> None:
-    """One of the trained networks: its game, its size, and how it was made."""
     from tengen.run import networks
 
     found = networks.find(name).saved
@@ -89,7 +87,6 @@ def _label(game: "Game") -> str:
 
 
 def _table(game: "Game", heads: tuple[str, ...]) -> None:
-    """Print the networks of the zoo that fit the game."""
     print(f"{_label(game):16} {'parameters':>12} {'operations per position':>25}  extra heads")
     for name in nets.names():
         if not list(nets.problems(nets.spec(name), game)):
@@ -99,7 +96,6 @@ def _table(game: "Game", heads: tuple[str, ...]) -> None:
 
 
 def _show(name: str, game: "Game", heads: tuple[str, ...]) -> None:
-    """Print one network: its settings, and the cost of its parts."""
     spec = nets.spec(name, heads)
     net = nets.shapes(spec, game)
     print(f"{name} on {_label(game)}: {nets.parameter_count(net):,} parameters,", end=" ")

@@ -23,7 +23,6 @@ def part_arguments(once: str) -> Arguments:
 
 
 def load(args: argparse.Namespace) -> tuple[Config, Path]:
-    """The configuration and the run directory."""
     config = configuration.load(args.config, args.overrides)
     return config, configuration.base_of(args.config, config.run.name, args.base)
 
@@ -110,5 +109,4 @@ def _drive(
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print a line, with the time."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=file, flush=True)

@@ -20,7 +20,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play until the user quits."""
     play, engine = play_settings(args), engine_settings(args)
     chosen = random.Random(args.seed).randrange(2) if args.seat == "random" else ("first", "second").index(args.seat)
 

@@ -43,7 +43,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Rates, plays and rates again."""
     _check(args)
     from tengen.config.source import RUN_FILE
     from tengen.match import league, player_spec
@@ -99,7 +98,6 @@ def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int,
 
 
 def _line(rating: "LeagueRating", event: Any) -> str:
-    """A line about a match that begins or has ended."""
     choice = event.choice
     if event.result is None:
         gap, error = event.ratings.difference(choice.a, choice.b)
@@ -114,7 +112,6 @@ def _line(rating: "LeagueRating", event: Any) -> str:
 
 
 def _report(args: argparse.Namespace, rating: "LeagueRating", simulations: int) -> None:
-    """Prints the table, and writes the picture and the data."""
     from tengen.analysis import saving
 
     ratings = rating.ratings
@@ -158,7 +155,6 @@ def _searching(simulations: int) -> str:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Checks options beyond what argparse does."""
     from tengen.analysis import saving
     from tengen.match import results
 

@@ -18,7 +18,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the report."""
     from tengen.web import report
 
     print(report.write(args.out or args.runs[0] / report.NAME, args.runs, args.games))

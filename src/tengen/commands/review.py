@@ -32,7 +32,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Review, and write what there is, even after Ctrl-C."""
     from tengen.analysis import query, review, review_text, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled

@@ -35,7 +35,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the table while it is measured."""
     from tengen import games
     from tengen.jax_setup import keep_compiled
 

@@ -46,7 +46,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until the goal is reached, or until Ctrl-C."""
     began = time.monotonic()
     if args.tui and args.progress != "auto":
         raise OptionError("--tui: the dashboard chooses the progress that it needs; leave out --progress")
@@ -82,7 +81,6 @@ def _last_mode(config: str) -> str:
 
 
 def _advise(config: Any, say: Callable[[str], None], backend: Callable[[], str]) -> None:
-    """Tell users who start a GPU's job on a CPU."""
     from tengen.cores import cores
     from tengen.loop import estimate
 
@@ -94,7 +92,6 @@ def _advise(config: Any, say: Callable[[str], None], backend: Callable[[], str])
 
 
 def _dashboard(args: argparse.Namespace, request: "RunRequest") -> int:
-    """The same command as a child of the dashboard."""
     from tengen.commands.tui import show
     from tengen.monitor.dashboard.client import ChildClient
 

@@ -33,7 +33,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play until a limit is reached, or until Ctrl-C."""
     if args.format is not None:
         args.overrides = [*args.overrides, f"data.format={args.format}"]
 

@@ -17,7 +17,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Change the settings, and print what changed and when it takes effect."""
     from tengen.monitor import overview
     from tengen.run import directory, part_status
 

@@ -41,7 +41,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Shuffle whenever there are enough new rows, until Ctrl-C."""
     if args.dry_run:
         print(_build(*look(args)).plan())
         return 0

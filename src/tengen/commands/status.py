@@ -20,7 +20,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the status of a run."""
     from tengen.monitor import overview, overview_text
 
     found = overview.look(args.base)

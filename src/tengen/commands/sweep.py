@@ -58,7 +58,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run what is left of the sweep, and print the results."""
     from tengen.files import lock
     from tengen.sweep.driver import Driver
     from tengen.sweep.trial import LocalExecutor
@@ -82,7 +81,6 @@ def run(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
-    """Where the trials run."""
     from tengen.cluster.connection import CheckedNodes, joined
     from tengen.cores import cores
     from tengen.jax_setup import check_device_elsewhere
@@ -107,7 +105,6 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
 
 
 def _where(args: argparse.Namespace) -> str:
-    """The options that say where trials run, as they were given."""
     given = {"--on": args.on if args.on != "here" else None, "--address": args.address}
     given |= {"--trial-gpus": args.trial_gpus, "--trial-cores": args.trial_cores}
     return "".join(f" {name} {value}" for name, value in given.items() if value is not None)

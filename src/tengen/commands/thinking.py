@@ -47,7 +47,6 @@ def engine_settings(args: argparse.Namespace) -> EngineSettings:
 
 
 def play_settings(args: argparse.Namespace) -> PlaySettings:
-    """The settings of its play."""
     found = {"visits": args.visits, "seconds": args.seconds}
     found |= {name: getattr(args, name, None) for name in ("resign", "ponder", "lag")}
     return _checked(PlaySettings, found)

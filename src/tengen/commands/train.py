@@ -34,7 +34,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Learn whatever the rows allow, until Ctrl-C."""
     given = (args.coordinator, args.processes, args.process)
     if any(each is not None for each in given):
         if any(each is None for each in given):
@@ -125,7 +124,6 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
 
 
 def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:
-    """The command without its settings."""
     words = [program(), "train", args.config, "--base", str(base)]
     words += [] if name == "main" else ["--name", name]
     return words + ([] if args.role is None else ["--role", args.role])

@@ -28,7 +28,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the dashboard until the user quits."""
     if args.attach is not None:
         if args.config or args.base or args.listen or args.overrides:
             raise OptionError("--attach: that daemon already has its configuration; leave out all other arguments")

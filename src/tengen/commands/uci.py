@@ -12,7 +12,6 @@ ARGUMENTS = net_arguments()
 
 
 def run(args: argparse.Namespace) -> int:
-    """Answer until `quit` or the end of the input."""
     play, engine = play_settings(args), engine_settings(args)
 
     from tengen.engine.uci import session

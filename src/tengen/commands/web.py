@@ -22,7 +22,6 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the page until the user stops it."""
     from tengen.errors import OptionError, TengenError
 
     if not 0 <= args.port <= 65535:

@@ -84,7 +84,6 @@ class Core:
         self._inbox.put(_InputClosed(ends))
 
     def run(self) -> None:
-        """Run until `shutdown`."""
         try:
             while not self._over:
                 with self._explaining():

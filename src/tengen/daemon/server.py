@@ -136,7 +136,6 @@ class DaemonClient:
                 return
 
     def _next(self) -> bytes | None:
-        """The next line to write; None at the end."""
         with self._changed:
             self._writing = False
             self._changed.notify_all()

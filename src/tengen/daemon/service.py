@@ -182,7 +182,6 @@ class DaemonReporter:
 
 
 def _queue(stats: "LoaderStats", stage: "StageStats") -> tuple[str, int, int]:
-    """The queue behind a stage: its name, size and capacity (0: no limit)."""
     if stage.name == "watch":
         behind = [each for each in stats.stages if each.name == "read"]
     else:

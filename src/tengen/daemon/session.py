@@ -71,8 +71,6 @@ class SessionPlace:
 
 @dataclass(frozen=True)
 class MadeNetwork:
-    """A network that was exported."""
-
     name: str
     path: Path
     step: int
@@ -137,7 +135,6 @@ class DaemonSession:
 
     @property
     def figures(self) -> dict[str, float]:
-        """The trainer's last figures."""
         return self._training.figures
 
     @property
@@ -209,7 +206,6 @@ class DaemonSession:
             directory.write(config, self.folder, ())
 
     def begin(self) -> None:
-        """Start training the next network; chunks that arrive from now on count for the one after it."""
         self.place = replace(self.place, training=True, step=0, anchor=self.chunks)
         self._count_rows()
 
@@ -265,7 +261,6 @@ class DaemonSession:
         return made
 
     def _try(self, net: nets.Network, target: Path) -> None:
-        """Diverged if the network gives bad numbers."""
         try:
             export.check(net, self._game, target)
         except TengenError as error:
@@ -284,7 +279,6 @@ class DaemonSession:
             raise explained(error, self.folder, how, anew) from error
 
     def flush(self) -> None:
-        """Write a checkpoint of everything that was learned."""
         self._checkpoint()
         self._training.wait()
 

@@ -156,7 +156,6 @@ class Asynchronous:
             self._report()
 
     def _watch(self, running: Sequence[ChildProcess]) -> None:
-        """Restart what has died, and keep the display and the metrics up to date."""
         for child in running:
             if words := child.look():
                 self._display.say(words)
@@ -236,7 +235,6 @@ class Asynchronous:
         return self.status.networks.candidates if self.status.networks else 0
 
     def _count(self) -> None:
-        """Count rows, games and networks, and check the goal."""
         with self._careful():
             self._played = self._counter.look()
             for path in self._played.corrupt:
@@ -255,7 +253,6 @@ class Asynchronous:
         return reached(self.config.goal, self.status.counts, self.status.steps)
 
     def _report(self) -> None:
-        """Update the speeds since the last report, and write a line of metrics."""
         now = self._clock()
         if self._before is not None and now > self._before[0]:
             then, before = self._before
@@ -280,7 +277,6 @@ class Asynchronous:
         return []
 
     def _seconds(self) -> float:
-        """The time of the run."""
         if self._metrics is not None:
             return self._metrics.elapsed
         line = metrics.last(self.base / metrics.NAME)
@@ -308,6 +304,5 @@ class Asynchronous:
 
 
 def _values(seen: PartStatus) -> dict[str, Any]:
-    """For the metrics."""
     names = ("alive", "machine", "words", "waiting", "seconds", "done", "of")
     return {name: getattr(seen, name) for name in names} | {"figures": dict(seen.figures)}

@@ -63,7 +63,6 @@ def _message(error: Diverged, folder: Path, how: str, anew: str) -> str:
 
 
 def lower_rates(config: Config | TrainerConfig) -> dict[str, float]:
-    """The settings to change, with their new values."""
     if isinstance(config, Config):
         rates = {"train": config.train.optimizer.learning_rate}
     else:

@@ -37,7 +37,6 @@ class Estimate:
         return self.moves_per_second / self.moves_per_game
 
     def seconds(self, games: float) -> float:
-        """The time to play this many games and to learn from them."""
         return games * (1 / self.games_per_second + self.samples_per_game / self.samples_per_second)
 
     @property
@@ -46,7 +45,6 @@ class Estimate:
 
     @property
     def learning_share(self) -> float:
-        """The share of the time that is spent learning."""
         return self.samples_per_game / self.samples_per_second / self.seconds(1)
 
     def games(self, minutes: float | None, games: float | None, rows: float | None, samples: float | None) -> float:
@@ -61,7 +59,6 @@ class Estimate:
 
 
 def describe(estimate: Estimate, config: Config) -> Iterator[str]:
-    """The speeds and the times, one per line."""
     searched = f"{estimate.moves_per_game:.0f} searched moves each"
     length = f"{searched}, guessed from random games" if estimate.guessed else searched
     rows = estimate.games_per_second * estimate.rows_per_game
@@ -132,14 +129,12 @@ def describe_cluster(estimate: Estimate, plan: ClusterPlan) -> Iterator[str]:
 
 
 def describe_memory(parts: Mapping[str, int], there: int | None) -> Iterator[str]:
-    """The memory that is needed on the device and what it has, line by line."""
     total = sum(parts.values())
     of = f" of {in_bytes(there)}" if there else ""
     return _aligned({**{name: in_bytes(size) for name, size in parts.items()}, "together": f"{in_bytes(total)}{of}"})
 
 
 def describe_disk(row_bytes: int) -> str:
-    """How much space rows take on the disk."""
     return f"{ROWS:,} rows take {in_bytes(ROWS * row_bytes)} on the disk"
 
 
@@ -176,7 +171,6 @@ def seconds_until_learning(config: Config, cores: int) -> float:
 
 
 def is_too_much(config: Config, cores: int) -> bool:
-    """Whether the run is a job for a GPU."""
     return seconds_until_learning(config, cores) > _LONGEST
 
 

@@ -96,17 +96,14 @@ class Fused(RatedRun):
 
     @property
     def name(self) -> str:
-        """The name of the current network."""
         return networks.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.counts.rows)
 
     @property
     def figures(self) -> dict[str, float]:
-        """The trainer's last figures."""
         return self.session.figures
 
     @property
     def network_path(self) -> Path | None:
-        """Where the newest saved network is."""
         newest = self.networks.newest
         return self.networks.path(newest.name) if newest else None
 
@@ -159,7 +156,6 @@ class Fused(RatedRun):
 
     @property
     def _compiles(self) -> bool:
-        """Whether the learner is being compiled ahead."""
         return self._ahead is not None and not self._ahead.done()
 
     @property
@@ -192,7 +188,6 @@ class Fused(RatedRun):
         self._feed(self.counts.rows - before)
 
     def _tell_first(self, what: str) -> None:
-        """Write a line of metrics once this process has made its first move or step."""
         if what not in self._begun:
             self._begun.add(what)
             self.reporter.write(FIRST, {"what": what})
@@ -232,7 +227,6 @@ class Fused(RatedRun):
         self.weights = self.components.weights()
 
     def _feed(self, rows: int) -> None:
-        """Tell the trainer that `rows` more rows are in the buffer."""
         window = min(power_law(self.counts.rows, self.config.data.window), self.components.capacity)
         self.window = min(window, self.counts.rows)
         self.trainer.feed((self.buffer, jnp.int32(max(self.window, 1))), rows)
@@ -255,13 +249,11 @@ class Fused(RatedRun):
         return matches + self._budget.for_writing(self._writing)
 
     def _collect(self) -> None:
-        """Pass the games of the last call to the collector, which writes them."""
         for finished, evaluations, game in self._pending:
             self.collector.add(on_host(finished), evaluations, game)
         self._pending = []
 
     def _keep_games(self) -> None:
-        """Write all games that have ended."""
         self._collect()
         self.collector.flush()
 
@@ -285,12 +277,10 @@ class Fused(RatedRun):
         return name
 
     def _keep_network(self, net: Network, name: str, info: Mapping[str, Any]) -> None:
-        """Add a network to those that play."""
         self.networks.save(net, name, self.trainer.step, info)
         self._take_network(net, name)
 
     def _take_network(self, net: Network, name: str) -> None:
-        """Let this network play from now on."""
         if note := katago.add_model(self.base, self.networks.path(name), net, self.components.game, name):
             self.reporter.say(note)
         self.collector.network = name
@@ -306,7 +296,6 @@ class Fused(RatedRun):
             self._play_matches(networks.UNTRAINED, weights, seconds, self._show, stop, last=False)
 
     def _finish(self, stop: Stop) -> None:
-        """Write everything, and rate the last network if it is new."""
         over = self._is_over
         self._show("writing")
         self._collect()

@@ -77,7 +77,6 @@ class InProcessRun:
             self._closing.enter_context(safe_exit.before(callback))
 
     def _take_changes(self) -> None:
-        """Go on with the run's new settings, if `tengen set` has changed any."""
         if (config := self._watch.look()) is not None:
             self.config = config
             self.reporter.goal(config.goal)
@@ -92,7 +91,6 @@ class InProcessRun:
         return goals.reached(self.config.goal, self._planned(), self.trainer.step)
 
     def _now(self) -> RunCounts:
-        """The counts with the current time."""
         return replace(self.counts, seconds=self._metrics.elapsed)
 
     def _planned(self) -> RunCounts:
@@ -103,7 +101,6 @@ class InProcessRun:
         raise NotImplementedError
 
     def _draw(self) -> None:
-        """Write RUN/chart.svg."""
         if note := run_chart.write(self.base, self.config.run.name):
             self.reporter.say(note)
 
@@ -149,7 +146,6 @@ class RatedRun(InProcessRun):
 
     @property
     def _left(self) -> float:
-        """Seconds until the end begins."""
         return (self._budget.goal or math.inf) - self._planned().seconds
 
     @property
@@ -159,7 +155,6 @@ class RatedRun(InProcessRun):
         return self._now().seconds - self._rated_at >= every and self._left > every / 2
 
     def _for_rating(self) -> float:
-        """Seconds that a rating may take now."""
         return self._budget.for_rating(self._now().seconds, self.rater.spent, self._end())
 
     def _play_matches(
@@ -174,7 +169,6 @@ class RatedRun(InProcessRun):
         self._note_matches(name, matches)
 
     def _note_matches(self, name: str, matches: Iterable[MatchResult]) -> None:
-        """Report the matches of a network and its rating."""
         for match in matches:
             self.reporter.say(str(match))
         for note in self.rater.notes:

@@ -35,8 +35,6 @@ Advise = Callable[[Callable[[str], None], Callable[[], str]], None]
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the user asked `tengen run` for."""
-
     config: Config | TrainerConfig
     base: Path
     mode: str = "fused"
@@ -150,7 +148,6 @@ def _in_one_process(request: RunRequest, advise: Advise, make: Make) -> int:
 
 
 def _make(request: RunRequest, shown: Display) -> Any:
-    """The loop. Importing it takes long, since it needs JAX."""
     from tengen.loop.fused import Fused
     from tengen.loop.roles import RoleRun
     from tengen.loop.sync import Sync
@@ -223,7 +220,6 @@ def _display(request: RunRequest) -> Display:
 
 
 def _left(request: RunRequest, shown: Display) -> None:
-    """The last words of a run that was stopped while it compiled."""
     shown.close()
     print(f"go on: {shlex.join([program(), *request.command()])}")
 

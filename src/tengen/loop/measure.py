@@ -36,8 +36,6 @@ Actors = tuple[Actor, ...]
 
 @dataclass(frozen=True)
 class MeasuredPlay:
-    """Self-play that was measured."""
-
     seconds: float = 0.0
     moves: int = 0  # searched ones
     evaluations: float = 0.0
@@ -108,7 +106,6 @@ def _play(
 
 
 def _searched(actors: Actors) -> int:
-    """Searched moves in the games that are being played."""
     histories = (actor.history for actor in actors)
     return sum(int(np.sum(jax.device_get(each.ply) - jax.device_get(each.opening))) for each in histories)
 
@@ -135,7 +132,6 @@ def _learn(parts: Components, rows: RowBuffer, steps: int, now: Clock) -> float:
 
 
 def _steps(parts: Components, rows: RowBuffer, seconds: float, now: Clock) -> float:
-    """Steps per second."""
     pace, began, steps, spent = Pace(1.0, calls=1), now(), 0, 0.0
     while steps == 0 or now() - began < seconds:
         units = pace.units

@@ -24,8 +24,6 @@ from tengen.words import first_few
 
 @dataclass(frozen=True)
 class ResumedRun:
-    """The state of a run."""
-
     counts: RunCounts  # with this session
     rows: Rows  # np: the newest, oldest first
     kept: int  # how many of them
@@ -41,7 +39,6 @@ class _Extras:
 
 
 def extras(counts: RunCounts, chunk: int) -> dict[str, Any]:
-    """What a checkpoint holds besides the state of training; `chunk` is the last one that the counts include."""
     return asdict(_Extras(counts, chunk))
 
 

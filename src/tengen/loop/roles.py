@@ -48,7 +48,6 @@ class RoleRun(InProcessRun):
         self._evaluated = 0  # at which step
 
     def prepare(self) -> None:
-        """Open the directory, build everything, and resume where an earlier process stopped."""
         config = self.config
         self._open()
         self.reporter.show("building the networks", RunStatus(self.counts))
@@ -71,7 +70,6 @@ class RoleRun(InProcessRun):
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """The trainer's last figures."""
         return self.session.figures
 
     def run(self, stop: Callable[[], bool]) -> None:
@@ -145,12 +143,10 @@ class RoleRun(InProcessRun):
         self.session.checkpoint(asdict(_Extras(now.seconds, now.sessions)))
 
     def _keep(self) -> None:
-        """Write everything that was learned."""
         self._checkpoint()
         self.session.wait()
 
     def _finish(self, learned: bool) -> None:
-        """Write everything."""
         self._show("writing")
         self._keep()
         if learned:
@@ -177,7 +173,6 @@ class RoleRun(InProcessRun):
 
 
 def make(config: TrainerConfig) -> Trainer[Any]:
-    """The trainer that a configuration names."""
     if isinstance(config, DQNConfig):
         return DQNTrainer(config)
     if not importing.is_reference(config.trainer):

@@ -74,17 +74,14 @@ class Sync(RatedRun):
 
     @property
     def figures(self) -> dict[str, float]:
-        """The trainer's last figures."""
         return self.train.figures
 
     @property
     def network_path(self) -> Path | None:
-        """Where the newest accepted network is."""
         found = networks.newest(self.base)
         return found.path if found else None
 
     def _stop(self) -> bool:
-        """Whether the user has asked to stop."""
         return self._asked()
 
     def run(self, stop: Stop) -> None:
@@ -123,7 +120,6 @@ class Sync(RatedRun):
         self._patiently("selfplay", self.selfplay.flush)
 
     def _work(self, stage: str, part: Part) -> None:
-        """Run a part until it has nothing to do."""
         goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
         while not self._stop() and not goals.reached(goal, self._planned(), self.trainer.step):
             progress = self._step(stage, part)
@@ -165,7 +161,6 @@ class Sync(RatedRun):
         self.reporter.show(f"{self._stage}: {progress.words}", self._standing())
 
     def _rate_newest(self, seconds: float, *, last: bool = False) -> None:
-        """Rate the newest network, if it was not rated yet."""
         found = networks.newest(self.base)
         if found is None or found.name == self._rated or self._stop():
             return

@@ -31,8 +31,6 @@ _DIFFERENCES = 10
 
 @dataclass(frozen=True)
 class _Rounds:
-    """The content of rounds.json."""
-
     rounds: tuple[Round, ...]
 
 
@@ -78,7 +76,6 @@ class SweepFolder:
         return PlannedTrial(plan, str(file.absolute()))
 
     def rounds(self) -> list[Round]:
-        """The rounds so far."""
         path = self.path / _ROUNDS
         if not path.exists():
             return []
@@ -106,7 +103,6 @@ class SweepFolder:
         return self.path / "logs" / f"{trial}.log"
 
     def spec(self, job: Job, overrides: Sequence[str]) -> TrialSpec:
-        """The spec for an executor."""
         files = (self.path / RUN_FILE, self.trial(job.trial), self.log(job.trial))
         config, folder, log = (str(file.absolute()) for file in files)
         return TrialSpec(job.trial, config, tuple(overrides), folder, log)
@@ -131,7 +127,6 @@ class SweepFolder:
 
 
 def _differences(old: SweepPlan, new: SweepPlan, free: Sequence[str]) -> list[str]:
-    """The keys whose values differ, except the `free` ones."""
     before, after = asdict(old), asdict(new)
     return [
         f"{key}: {json.dumps(before[key])} -> {json.dumps(after[key])}"
@@ -160,7 +155,11 @@ def copy_run(source: Path, target: Path) -> None:
     try:
         files.write_folder(target, fill)
     except OSError as error:
-        raise TengenError(f"{source}: cannot be copied to {target}: {_why(error.__cause__ or error)}") from None
+        cause = error.__cause__ or error
+        why = getattr(cause, "strerror", None) or str(cause)
+        if isinstance(cause, shutil.Error) and cause.args and cause.args[0]:
+            why = str(cause.args[0][0][2])
+        raise TengenError(f"{source}: cannot be copied to {target}: {why}") from None
 
 
 def _ignored(top: Path) -> Callable[[str, list[str]], list[str]]:
@@ -180,9 +179,3 @@ def _copy(source: str, target: str) -> str:
             pass
     files.check_regular(source)
     return shutil.copy2(source, target)
-
-
-def _why(error: BaseException) -> str:
-    if isinstance(error, shutil.Error) and error.args and error.args[0]:
-        return str(error.args[0][0][2])
-    return getattr(error, "strerror", None) or str(error)

@@ -25,7 +25,6 @@ _LEFT_OVER = 4  # lines of a terminal that the table leaves free
 
 
 def publish(folder: SweepFolder, found: SweepReport) -> None:
-    """Write the table, the results and the plot."""
     text = "\n\n".join(filter(None, (report.table(found), report.effects(found))))
     folder.write("table.txt", text + "\n")
     folder.write("results.json", json.dumps(report.values(found), indent=1) + "\n")

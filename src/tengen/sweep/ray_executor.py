@@ -45,11 +45,9 @@ class TrialShare:
         return f"{counted(self.cpus, 'core')} and {counted(self.gpus, 'GPU')}"
 
     def environment(self, present: Mapping[str, str]) -> dict[str, str]:
-        """Variables for the process of a trial."""
         return gpu_share(self.gpus, present) | {LIMIT: str(max(int(self.cpus), 1))}
 
     def room(self, nodes: Iterable[ClusterNode]) -> int:
-        """How many trials fit on nodes."""
         wanted = [((node.cpus, self.cpus), (node.gpus, self.gpus)) for node in nodes]
         return sum(min(int(there / share + 1e-6) for there, share in node if share) for node in wanted)
 
@@ -99,7 +97,6 @@ class RayExecutor:
         return self._share.room(self._cluster.nodes())
 
     def _start(self) -> Any:
-        """An actor for one trial."""
         options = {"num_cpus": self._share.cpus, "num_gpus": self._share.gpus, "max_concurrency": 2}
         again = {"max_restarts": _RETRIES, "max_task_retries": _RETRIES}
         return self._ray.remote(**options, **again, **self._cluster.where())(TrialActor).remote()
@@ -186,7 +183,6 @@ def pack(contents: Mapping[str, Path]) -> bytes:
 
 
 def unpack(packed: bytes, folder: Path) -> None:
-    """Undo `pack`."""
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
 

@@ -1,4 +1,4 @@
-"""The results of a sweep, for people and for programs: a table, the best first, the effect of each setting, and a picture."""
+"""The results of a sweep: a table, the best first, the effect of each setting, and a picture."""
 
 import json
 import math
@@ -23,8 +23,6 @@ _COLUMNS, _LINES = 60, 10  # of a chart
 
 @dataclass(frozen=True)
 class ReportRow:
-    """One trial."""
-
     trial: str
     settings: Mapping[str, Any]
     score: TrialScore | None
@@ -57,7 +55,6 @@ class SweepReport:
 
 
 def make(driver: Driver) -> SweepReport:
-    """The current report."""
     plan, results, scores = driver.planned.plan, driver.results(), driver.scores()
     sign = 1 if plan.highest else -1
     rows: dict[str, ReportRow] = {}
@@ -95,8 +92,8 @@ def table(report: SweepReport) -> str:
     for row in report.rows:
         cells = [row.trial, *(value_words(row.settings[key]) for key in report.keys)]
         cells.append(figure(row.score) if row.score else "-")
-        cells += [_count(row.values.get(f"progress.{name}")) for name in ("steps", "games")]
-        elapsed = row.values.get("progress.elapsed")
+        steps, games, elapsed = (row.values.get(f"progress.{name}") for name in ("steps", "games", "elapsed"))
+        cells += ["" if count is None else f"{count:,.0f}" for count in (steps, games)]
         cells.append(f"{elapsed / 60:.1f}" if elapsed is not None else "")
         cells += ([str(row.round)] if decides else []) + ([row.source or ""] if copied else [])
         cells.append(row.status if not row.why else f"{row.status}: {row.why[:60]}")
@@ -129,18 +126,11 @@ def effects(report: SweepReport) -> str:
 
 
 def values(report: SweepReport) -> dict[str, Any]:
-    """The report as JSON data."""
-    return {
-        "metric": report.metric,
-        "highest": report.highest,
-        "strategy": report.strategy,
-        "unit": report.unit,
-        "trials": [asdict(row) | {"settings": dict(row.settings), "values": dict(row.values)} for row in report.rows],
-    }
+    trials = [asdict(row) | {"settings": dict(row.settings), "values": dict(row.values)} for row in report.rows]
+    return {name: getattr(report, name) for name in ("metric", "highest", "strategy", "unit")} | {"trials": trials}
 
 
 def ending(report: SweepReport, driver: Driver) -> str:
-    """The best trial, and where it is."""
     best = report.best
     if best is None:
         return "no trial has a score"
@@ -168,7 +158,6 @@ def value_words(value: Any) -> str:
 
 
 def _bars(rows: Sequence[ReportRow], key: str, written: Sequence[str], highest: bool) -> list[str]:
-    """The best and the mean of each value."""
     by_value: dict[str, list[float]] = {text: [] for text in written}
     for row in rows:
         if row.score is not None:
@@ -189,7 +178,6 @@ def _bars(rows: Sequence[ReportRow], key: str, written: Sequence[str], highest: 
 
 
 def _dots(rows: Sequence[ReportRow], key: str) -> list[str]:
-    """A star for each trial."""
     points = [(float(row.settings[key]), row.score.value) for row in rows if row.score is not None]
     places = placed([x for x, _ in points])
     low, high = min(y for _, y in points), max(y for _, y in points)
@@ -206,10 +194,6 @@ def placed(numbers: Sequence[float]) -> list[float]:
     scale = math.log if low > 0 and high / low > 10 else float
     first, last = scale(low), scale(high)
     return [(scale(number) - first) / (last - first) if last > first else 0.5 for number in numbers]
-
-
-def _count(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}"
 
 
 _WIDTH, _HEIGHT = 360, 280  # of a panel

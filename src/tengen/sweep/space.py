@@ -148,12 +148,9 @@ class Space:
 
 def restored(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], Sequence[str]]) -> Space:
     """The space of axes that `schema.to_dict` made plain."""
-    axes: list[Axis] = []
-    for axis in data:
-        if "values" in axis:
-            axes.append(ValueChoice(axis["key"], tuple(axis["values"])))
-        else:
-            axes.append(ValueRange(**axis))
+    axes = (
+        ValueChoice(each["key"], tuple(each["values"])) if "values" in each else ValueRange(**each) for each in data
+    )
     return Space(tuple(axes), problems)
 
 
@@ -203,14 +200,9 @@ def _axis(text: str, option: str, known: Mapping[str, FlatSetting], config: Any)
     high, _, scale = rest.partition(":")
     if scale not in ("", "log"):
         raise _Wrong(f"{key}: expected LOW..HIGH or LOW..HIGH:log, got :{scale}")
-    return _range(
-        key, low, high, bool(scale), known.get(key) or FlatSetting((), None, Rule(), shape(_kind_of(low, high)))
-    )
-
-
-def _kind_of(*ends: str) -> type:
-    """The kind of an option that has no declaration, by the ends of its range."""
-    return int if all(isinstance(reader.plain(end.strip()), int) for end in ends) else float
+    # An option that has no declaration is of the kind of the ends of its range.
+    kind = int if all(isinstance(reader.plain(end.strip()), int) for end in (low, high)) else float
+    return _range(key, low, high, bool(scale), known.get(key) or FlatSetting((), None, Rule(), shape(kind)))
 
 
 def _choice(key: str, text: str) -> ValueChoice:

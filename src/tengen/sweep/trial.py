@@ -105,7 +105,6 @@ def measured(folder: Path) -> TrialResult:
 
 
 def command(spec: TrialSpec) -> list[str]:
-    """The command line of the trial."""
     sets = [f"--set={text}" for text in spec.overrides]
     return [sys.executable, "-m", "tengen", "run", spec.config, "--base", spec.folder, *sets]
 
@@ -243,17 +242,12 @@ def shares(
     on_one = -(-count // len(devices)) if devices else 0  # trials on the fullest GPU
     for number in range(count):
         given: dict[str, str] = {}
-        mine = _slice(there, number, count) if count > 1 else ()
+        mine = there[len(there) * number // count : len(there) * (number + 1) // count] if count > 1 else ()
+        if count >= len(there) and count > 1:  # some share a core
+            mine = (there[number % len(there)],)
         if mine and _THREADS not in environment:
             given[_THREADS] = str(len(mine))
         if devices:
             given |= {_VISIBLE: devices[number % len(devices)], **gpu_share(1 / on_one, environment)}
         found.append(Share(mine, given))
     return tuple(found)
-
-
-def _slice(there: tuple[int, ...], number: int, count: int) -> tuple[int, ...]:
-    """The cores of one of `count` trials; if there are fewer cores than trials, some share one."""
-    if count >= len(there):
-        return (there[number % len(there)],)
-    return there[len(there) * number // count : len(there) * (number + 1) // count]

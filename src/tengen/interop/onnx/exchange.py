@@ -113,8 +113,6 @@ def _by_name(outputs: Outputs) -> dict[str, Array]:
 
 
 def _positions(game: Game) -> Observation:
-    """Positions of random games."""
-
     def move(state: Any, key: Array) -> Any:
         legal = jax.vmap(game.legal_actions)(state)
         after = jax.vmap(game.step)(state, players.draw(key, legal))
@@ -173,7 +171,6 @@ def _run(graph: OnnxGraph, first: Any, second: Any, arguments: Sequence[Tensor])
 
 
 def _apply(graph: OnnxGraph, equation: Any, twin: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """The results of one equation."""
     key = next((key for key in _INLINED if key in equation.params), None)
     if key is not None and equation.primitive.name not in ("scan", "while"):
         inner, its_twin = (_closed(part.params[key]) for part in (equation, twin))

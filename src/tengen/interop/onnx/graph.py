@@ -43,12 +43,10 @@ class OnnxGraph:
         self._batch: str | None = None
 
     def input(self, name: str, shape: tuple[int, ...], dtype: str) -> Tensor:
-        """Declares an input."""
         self._inputs.append(_value_info(name, shape, dtype))
         return Tensor(name, shape, dtype)
 
     def output(self, name: str, tensor: Tensor) -> None:
-        """Declares an output."""
         self._node("Identity", [self.expanded(tensor)], name, {})
         self._outputs.append(_value_info(name, tensor.shape, tensor.dtype))
 
@@ -126,7 +124,6 @@ def _first_name(inputs: Sequence[bytes]) -> str:
 
 
 def type_number(dtype: str) -> int:
-    """ONNX's number of a type."""
     if dtype not in _TYPES:
         raise TengenError(f"ONNX has no numbers of the type {dtype}")
     return _TYPES[dtype]

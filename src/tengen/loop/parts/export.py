@@ -127,7 +127,6 @@ class ExportPart(Part):
             return False
 
     def _waiting(self) -> Iterator[Path]:
-        """What trainers have left, the least trained first."""
         trainers = [path for path in files.inside(self._base / "train") if self._trainer in (None, path.name)]
         left = [path for trainer in trainers if trainer.is_dir() for path in pending(trainer)]
         yield from sorted(
@@ -150,7 +149,6 @@ class ExportPart(Part):
         return there
 
     def _made_with(self, left: Path) -> str:
-        """The configuration of the trainer, as text."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
             return files.read_text(left.parent.parent / RUN_FILE)
         return render(self._config)
@@ -207,7 +205,6 @@ def check(net: nets.Network, game: Game, left: Path) -> None:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _both(game: Game, graph: Any, state: Any) -> tuple[Any, Any]:
-    """The network's outputs for some positions, as trained and folded."""
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
     seen = jax.vmap(game.look)(states).observation
     trained = nnx.merge(graph, state)

@@ -41,8 +41,6 @@ _PASSING = (
 
 @dataclass
 class _Running:
-    """The match that is being played."""
-
     entry: NetworkEntry
     newest: str  # accepted when it began
     match: GateMatch
@@ -75,7 +73,6 @@ class GatePart(Part):
             self._running, self._loaded = None, {}
 
     def run_once(self) -> Progress:
-        """Play one round, or handle one candidate that needs none."""
         candidates = networks.candidates(self._base)
         if self._settings.newest_first:
             candidates.reverse()
@@ -97,7 +94,6 @@ class GatePart(Part):
         self._running, self._loaded = None, {}
 
     def _begin(self, entry: NetworkEntry) -> Progress:
-        """Load the candidate and its opponent."""
         try:
             candidate = self._player(entry)
         except TengenError as error:
@@ -120,7 +116,6 @@ class GatePart(Part):
         )
 
     def _go_on(self, running: _Running) -> Progress:
-        """Play the next round, or give the verdict."""
         match, began = running.match, time.monotonic()
         if match.decision is None:
             self.show(self._underway(running, 0))
@@ -140,7 +135,6 @@ class GatePart(Part):
         return self._record_verdict(running.entry, decision.accepted, decision.why, about)
 
     def _update(self, running: _Running, over: int) -> None:
-        """Show the progress within a round."""
         self._compiled, self._waiting = True, max(len(networks.candidates(self._base)) - 1, 0)
         self.show(self._underway(running, over))
 
@@ -157,7 +151,6 @@ class GatePart(Part):
     def _record_verdict(
         self, entry: NetworkEntry, accepted: bool, why: str, about: dict[str, Any] | None = None
     ) -> Progress:
-        """Write the verdict and carry it out."""
         number = {"number": networks.next_number(self._base)} if accepted else {}
         about = about or {"opponent": None, "games": 0, "seconds": 0.0}
         verdict = {"accepted": accepted, **number, "kind": self._settings.kind, "why": why, **about}
@@ -166,7 +159,6 @@ class GatePart(Part):
         return self._settle(entry)
 
     def _settle(self, entry: NetworkEntry) -> Progress:
-        """Do the remaining steps for a candidate that has a verdict."""
         verdict = networks.verdict(entry.path)
         accepted, result = bool(verdict["accepted"]), _result(entry.name, verdict)
         if result is not None:
@@ -205,7 +197,6 @@ class GatePart(Part):
             self._running = None
 
     def _opponent(self, accepted: list[NetworkEntry]) -> Player | None:
-        """The newest accepted network that can play."""
         for entry in reversed(accepted):
             try:
                 return self._player(entry)
@@ -216,7 +207,6 @@ class GatePart(Part):
         return None
 
     def _player(self, entry: NetworkEntry) -> Player:
-        """The network, loaded. TengenError says why it cannot play."""
         if entry.name not in self._loaded:
             dtype = self._config.net.dtype
             self._loaded[entry.name] = players.saved(entry.name, entry.path, self._game, self._search, dtype)

@@ -76,7 +76,6 @@ def attempt(work: Callable[[], Progress]) -> Progress:
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether a full disk is the reason."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True
@@ -87,7 +86,6 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def pause(seconds: float, stop: Stop) -> None:
-    """Wait, unless it is time to stop."""
     end = time.monotonic() + seconds
     while not stop() and (left := end - time.monotonic()) > 0:
         time.sleep(min(left, _LOOK))

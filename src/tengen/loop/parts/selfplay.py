@@ -73,7 +73,6 @@ class SelfplayPart(Part):
         self._build(None)
 
     def _build(self, spec: Any) -> None:
-        """Prepare self-play for networks of that spec; games in progress are dropped."""
         self._playing = SelfplayDriver(self._config, spec)
         advice = "lower selfplay.games or search.simulations"
         check_fits("self-play", self._playing.lanes.bytes_needed(), advice)
@@ -138,7 +137,6 @@ class SelfplayPart(Part):
 
     @property
     def evaluate(self) -> Any:
-        """The evaluator that self-play uses."""
         return self._playing.evaluate
 
     @property
@@ -149,15 +147,12 @@ class SelfplayPart(Part):
 
     @property
     def spec(self) -> Any:
-        """The network's spec."""
         return self._playing.spec
 
     def no_weights(self) -> Any:
-        """Weights of the network that plays before there is a trained one."""
         return self._playing.no_weights()
 
     def board(self) -> str:
-        """One of the games as text."""
         return self._rounds.board()
 
     def look_now(self) -> None:
@@ -173,7 +168,6 @@ class SelfplayPart(Part):
         self._writer.close()
 
     def _dump_tree(self) -> None:
-        """Write the current search tree of one of the games, if trees are wanted."""
         if self._trees is None or self._trees_written >= self._max_trees:
             return
         with safe_exit.possible(not self._trees_written):
@@ -193,7 +187,6 @@ class SelfplayPart(Part):
         self._pending = []
 
     def _enough(self) -> str:
-        """Which limit is reached, in words."""
         if self._max_games is not None and self.games >= self._max_games:
             return f"{self._max_games:,} games are played"
         if self._max_rows is not None and self.rows >= self._max_rows:
@@ -207,7 +200,6 @@ class SelfplayPart(Part):
 
     @property
     def _speed(self) -> float:
-        """Evaluations per second; 0 while that is not known."""
         return self._rounds.evaluations / self._rounds.seconds if self._rounds.seconds > 1 else 0.0
 
     _before_rows = 0  # written by earlier collectors
@@ -223,7 +215,6 @@ class SelfplayPart(Part):
         }
 
     def _look(self) -> None:
-        """Take the newest network that has been accepted."""
         now = time.monotonic()
         if now - self._looked < self._config.ring.poll_seconds:
             return
@@ -276,7 +267,6 @@ class SelfplayPart(Part):
         self._say(f"playing with {name}")
 
     def _reached(self) -> float:
-        """The share of the run's goal that was reached when the network that plays was saved."""
         path = networks.known(self._base, self.network)
         info = saving.read(path).info if path else {}
         counts = goals.RunCounts(rows=info.get("rows", 0), seconds=info.get("seconds", 0.0))

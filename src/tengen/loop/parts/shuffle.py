@@ -109,7 +109,6 @@ class ShufflePart(Part):
         return shuffle(what, self._base, self._seed + what.total_rows + times * 2**40, tell, self._stop)
 
     def _name(self, reasons: Iterable[str], how: str) -> None:
-        """Name each chunk that is not used, or only in part, once."""
         new = [reason for reason in reasons if reason not in self._named]
         self._named |= set(new)
         for line in first_few([f"{how}: {reason}" for reason in new], how):
@@ -136,7 +135,6 @@ class ShuffledRows:
             self._closing = closing.pop_all()
 
     def blocks(self, batches: int) -> Iterator[HostRows]:
-        """The next rows, for up to `batches` batches."""
         for block in self._cutter.blocks(batches):
             yield block
             self._rows += len(block["ply"])
@@ -166,7 +164,6 @@ class ShuffledRows:
         return new
 
     def damaged(self) -> list[str]:
-        """What is wrong with damaged files."""
         return list(self._damaged.values())
 
     def close(self) -> None:
