@@ -24,7 +24,6 @@ def launch_cluster(request: RunRequest, advise: Advise) -> int:
             from tengen.cluster.run import ClusterRun
 
             shown.say(described(cluster))
-            options = {"tensorboard": request.tensorboard, "began": request.began}
-            return ClusterRun(request.config, request.base, shown, cluster=cluster, **options)
+            return ClusterRun(request.config, request.base, shown, cluster=cluster, **request.options)
 
         return launch(request, advise, make)

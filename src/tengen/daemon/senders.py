@@ -143,6 +143,7 @@ _LC0_ENDING = ".pb.gz"
 _BLOCK = 1 << 18  # bytes
 _SHOWN = 300  # characters of a receiver's answer
 _THERE_ALREADY = 412
+_PORTS = {"https": http.client.HTTPS_PORT, "http": http.client.HTTP_PORT}
 
 Clock = Callable[[], float]
 """Seconds, as `time.monotonic` counts them."""
@@ -213,7 +214,7 @@ class HttpSender:
         full = address.replace("{name}", name) if "{name}" in address else f"{address.rstrip('/')}/{name}.safetensors"
         url = urllib.parse.urlsplit(full)
         place = f"{url.path or '/'}?{url.query}" if url.query else url.path or "/"
-        connection = http.client.HTTPConnection(self._host, url.port or _port(url.scheme), blocksize=_BLOCK)
+        connection = http.client.HTTPConnection(self._host, url.port or _PORTS[url.scheme], blocksize=_BLOCK)
         with files.open_buffered(file) as body:
             try:
                 # Connected by hand, since only our sockets know the deadline; then it is an ordinary connection.
@@ -309,7 +310,15 @@ def _connect(host: str, port: int, secure: bool, limits: _Limits) -> "_Plain | _
             sock.settimeout(limits.wait())
             sock.connect(place)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return _encrypted(sock, host, limits) if secure else sock
+            if not secure:
+                return sock
+            context = ssl.create_default_context()
+            context.sslsocket_class = _Secure
+            sock.settimeout(limits.wait())  # for the whole handshake
+            encrypted = context.wrap_socket(sock, server_hostname=host)
+            assert isinstance(encrypted, _Secure)
+            encrypted.limits = limits
+            return encrypted
         except OSError as error:
             problem = error
             sock.close()
@@ -317,20 +326,6 @@ def _connect(host: str, port: int, secure: bool, limits: _Limits) -> "_Plain | _
             sock.close()
             raise
     raise problem
-
-
-def _encrypted(sock: _Plain, host: str, limits: _Limits) -> _Secure:
-    context = ssl.create_default_context()
-    context.sslsocket_class = _Secure
-    sock.settimeout(limits.wait())  # for the whole handshake
-    secure = context.wrap_socket(sock, server_hostname=host)
-    assert isinstance(secure, _Secure)
-    secure.limits = limits
-    return secure
-
-
-def _port(scheme: str) -> int:
-    return http.client.HTTPS_PORT if scheme == "https" else http.client.HTTP_PORT
 
 
 def _is_here(host: str) -> bool:

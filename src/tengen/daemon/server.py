@@ -183,13 +183,9 @@ class Server:
 
     def add_standard(self, source: int | None, sink: int | None) -> None:
         """Add a client on these file descriptors, which are usually standard input and output."""
-        client = DaemonClient(
-            STANDARD,
-            None if source is None else partial(os.read, source),
-            None if sink is None else partial(os.write, sink),
-            self._hear,
-            self._left,
-        )
+        reads = None if source is None else partial(os.read, source)
+        writes = None if sink is None else partial(os.write, sink)
+        client = DaemonClient(STANDARD, reads, writes, self._hear, self._left)
         with self._lock:
             self._clients.append(client)
         client.start()

@@ -36,7 +36,7 @@ class Service:
     """The daemon. Nothing is open before `open`; the end of a `with` closes everything."""
 
     def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
-        self._server = Server(self._heard, self._write, self._input_closed)
+        self._server = Server(self._heard, self._write, lambda: self.core.input_closed(not self._listens))
         self.core = Core(self.tell, self.log, base, overrides)
         self._reporter = DaemonReporter(self.core)
         self._listens = False
@@ -85,9 +85,6 @@ class Service:
         else:
             self.core.post(message)
 
-    def _input_closed(self) -> None:
-        self.core.input_closed(not self._listens)
-
     def _tick(self) -> None:
         due = time.monotonic()
         while not self.core.ended.is_set():
@@ -133,14 +130,12 @@ class DaemonReporter:
     def status(self) -> TrainingStatus:
         session, now = self._core.session, self._core.now
         moment = self._clock()
-        return TrainingStatus(
-            run=self._core.run_name,
-            uptime=moment - self._began,
-            schedule=_schedule(session, now, time.monotonic()),
-            loader=None if session is None else self._loader(session.loader.get_stats(), moment),
-            training=None if session is None else _training(session, now),
-            networks=() if session is None else _networks(session),
-        )
+        schedule = _schedule(session, now, time.monotonic())
+        about = (self._core.run_name, moment - self._began, schedule)
+        if session is None:
+            return TrainingStatus(*about)
+        loader = self._loader(session.loader.get_stats(), moment)
+        return TrainingStatus(*about, loader, _training(session, now), _networks(session))
 
     def _loader(self, stats: "LoaderStats", moment: float) -> LoaderStatus:
         figures = {(stage.split, stage.name): (stage.items, stage.working) for stage in stats.stages}

@@ -144,17 +144,11 @@ class DaemonSession:
 
     def _make_loader(self, state: Mapping[str, Any] | None) -> Loader:
         it = self.settings
-        settings = LoaderSettings(
-            batch=self.config.train.batch * self.trainer.learner.block,
-            validation=it.validation,
-            test=it.test,
-            pool_chunks=it.loader.pool_chunks,
-            chunk_share=it.loader.chunk_share,
-            reservoir_rows=it.loader.reservoir_rows,
-            readers=it.loader.readers,
-            poll_seconds=it.poll_seconds,
-            seed=1_000_003 * self.config.run.seed + self.trainer.step,
-        )
+        taken = {name: getattr(it, name) for name in ("validation", "test", "poll_seconds")}
+        names = ("pool_chunks", "chunk_share", "reservoir_rows", "readers")
+        taken |= {name: getattr(it.loader, name) for name in names}
+        seed = 1_000_003 * self.config.run.seed + self.trainer.step
+        settings = LoaderSettings(batch=self.config.train.batch * self.trainer.learner.block, seed=seed, **taken)
         self.data = Path(it.data) if it.data else self.base / "selfplay"
         form = RowFormat.of(self._game, self.config.net.heads)
         most = self.config.data.max_chunk_rows
@@ -246,7 +240,10 @@ class DaemonSession:
         net = None if networks.known(self.base, name) else nnx.merge(self._plain, self.trainer.weights())
         if net is not None:
             with self._advising():
-                self._try(net, target)
+                try:
+                    export.check(net, self._game, target)
+                except TengenError as error:
+                    raise Diverged.at(self.trainer.step, str(error)) from error
         self.flush()
         self.uploads.put(name)  # before the network is there, or it might be forgotten
         if net is not None:
@@ -259,12 +256,6 @@ class DaemonSession:
         self.place = replace(self.place, pending="")
         self._prune()
         return made
-
-    def _try(self, net: nets.Network, target: Path) -> None:
-        try:
-            export.check(net, self._game, target)
-        except TengenError as error:
-            raise Diverged.at(self.trainer.step, str(error)) from error
 
     @contextlib.contextmanager
     def _advising(self) -> Iterator[None]:

@@ -260,9 +260,12 @@ class Asynchronous:
             self.status = replace(self.status, speeds={name: speeds[name] for name in ("games", "rows", "steps")})
         self._before = now, self.status
         self._display.update(self.status)
-        self._write(
-            "progress", {**self.status.values(), "parts": {part.part: _values(part) for part in self._looked()}}
-        )
+        names = ("alive", "machine", "words", "waiting", "seconds", "done", "of")
+        parts = {
+            part.part: {name: getattr(part, name) for name in names} | {"figures": dict(part.figures)}
+            for part in self._looked()
+        }
+        self._write("progress", {**self.status.values(), "parts": parts})
 
     def _write(self, kind: str, values: dict[str, Any]) -> None:
         with self._careful():
@@ -301,8 +304,3 @@ class Asynchronous:
             return False
         self._due[what] = now + every
         return True
-
-
-def _values(seen: PartStatus) -> dict[str, Any]:
-    names = ("alive", "machine", "words", "waiting", "seconds", "done", "of")
-    return {name: getattr(seen, name) for name in names} | {"figures": dict(seen.figures)}

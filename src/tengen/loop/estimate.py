@@ -181,11 +181,9 @@ def advice(config: Config, cores: int, known: Iterable[tuple[str, Config]]) -> s
     kind = type(config.game.make())
     alike = [name for name, other in fitting if isinstance(other.game.make(), kind)]
     instead = alike or [name for name, _ in fitting]
-    return "\n".join(
-        (
-            f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(cores, 'CPU core')} "
-            f"self-play would take about {long} before learning begins.",
-            *([f"What suits a CPU: {', '.join(f'{program()} run {name}' for name in instead)}"] if instead else []),
-            "This run goes on all the same; Ctrl-C stops it, and `tengen estimate` measures how long it will take.",
-        )
+    suits = f"What suits a CPU: {', '.join(f'{program()} run {name}' for name in instead)}\n" if instead else ""
+    return (
+        f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(cores, 'CPU core')} "
+        f"self-play would take about {long} before learning begins.\n{suits}"
+        "This run goes on all the same; Ctrl-C stops it, and `tengen estimate` measures how long it will take."
     )

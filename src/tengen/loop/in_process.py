@@ -60,13 +60,8 @@ class InProcessRun:
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         self._metrics = closing.enter_context(Metrics(self.base, since=self._began))
         self._notice = closing.enter_context(StatusWriter(self.base, self.kind, self.kind))
-        self.reporter = RunReporter(
-            self._display,
-            self._metrics,
-            self.config.goal,
-            tensorboard,
-            notice=None if parts_report else self._notice,
-        )
+        notice = None if parts_report else self._notice
+        self.reporter = RunReporter(self._display, self._metrics, self.config.goal, tensorboard, notice=notice)
         for note in self._metrics.notes:
             self.reporter.say(note)
         self._watch = ConfigWatch(self.base, self.config, self.reporter.say)

@@ -63,7 +63,10 @@ def resume(
     counts = since(counts, last, store)
     if loaded.count:
         notes.append(f"read {loaded.count:,} rows back")
-    counts = replace(counts, sessions=1 + max(counts.sessions, _last_session(base)))
+    # A session without a chunk or checkpoint may have left records of games.
+    lines = [line for line in metrics.read(base / metrics.NAME).lines if line["kind"] == SESSION]
+    before = max((int(_number(line.get("session"))) for line in lines), default=0)
+    counts = replace(counts, sessions=1 + max(counts.sessions, before))
     return ResumedRun(counts, loaded.rows, loaded.count, tuple(notes))
 
 
@@ -83,12 +86,6 @@ def since(counts: RunCounts, last: int, store: Store) -> RunCounts:
 
 def _number(value: Any) -> float:
     return value if isinstance(value, int | float) and 0 <= value < 2**53 else 0
-
-
-def _last_session(base: Path) -> int:
-    """According to the metrics, since a session without a chunk or checkpoint may have left records of games."""
-    lines = metrics.read(base / metrics.NAME).lines
-    return max((int(_number(line.get("session"))) for line in lines if line["kind"] == SESSION), default=0)
 
 
 def _read(found: dict[str, Any], folder: Path) -> tuple[RunCounts, int]:

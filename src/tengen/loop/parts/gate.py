@@ -27,16 +27,9 @@ from tengen.run import networks, safe_exit
 from tengen.run.networks import NetworkEntry
 from tengen.run.part import Part, Progress, Stop, waiting
 
-_PASSING = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EIO,
-    errno.ESTALE,
-    errno.ETIMEDOUT,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-)
+_PASSING = {errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+_PASSING |= {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""Errors after which a file may become readable: the disk, the system or permissions are at fault, not the file."""
 
 
 @dataclass
@@ -97,7 +90,8 @@ class GatePart(Part):
         try:
             candidate = self._player(entry)
         except TengenError as error:
-            if _may_pass(error):
+            cause = error.__cause__ or error.__context__
+            if isinstance(cause, OSError) and cause.errno in _PASSING:
                 return waiting(f"candidate {entry.name} cannot be read: {error}", **self._figures)
             return self._record_verdict(entry, False, f"it cannot be used: {error}")
         if self._settings.kind == "none":
@@ -111,9 +105,9 @@ class GatePart(Part):
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), np.uint32(zlib.crc32(entry.name.encode())))
         match = GateMatch(self._game, candidate, opponent, self._settings, key)
         self._running = _Running(entry, accepted[-1].name, match)
-        return (
-            self._did(f"candidate {entry.name} against {opponent.name}") if self._stop() else self._go_on(self._running)
-        )
+        if self._stop():
+            return self._did(f"candidate {entry.name} against {opponent.name}")
+        return self._go_on(self._running)
 
     def _go_on(self, running: _Running) -> Progress:
         match, began = running.match, time.monotonic()
@@ -130,7 +124,8 @@ class GatePart(Part):
         if not running.entry.path.is_dir():
             self._running = None
             return self._did(f"candidate {running.entry.name} is gone")
-        self._write_games(running)
+        path = self._base / "games" / "gate" / file_name(running.entry.name, self._game.name)
+        save_records(path, match.games.records(self._game, "gate-{:06d}", network=running.entry.name))
         about = match.to_dict() | {"seconds": round(running.seconds, 3)}
         return self._record_verdict(running.entry, decision.accepted, decision.why, about)
 
@@ -182,10 +177,6 @@ class GatePart(Part):
                 raise
             self._say(f"the ratings will not know of {result.a} against {result.b}: {error}")
 
-    def _write_games(self, running: _Running) -> None:
-        path = self._base / "games" / "gate" / file_name(running.entry.name, self._game.name)
-        save_records(path, running.match.games.records(self._game, "gate-{:06d}", network=running.entry.name))
-
     def _forget_if_changed(self, candidates: list[NetworkEntry]) -> None:
         """Drop a match whose candidate is gone, or whose opponent is no longer the newest network."""
         running = self._running
@@ -233,9 +224,3 @@ def _result(name: str, verdict: dict[str, Any]) -> MatchResult | None:
         return None
     result = MatchResult(name, opponent, *counts)  # pyright: ignore[reportArgumentType]
     return result if result.games else None
-
-
-def _may_pass(error: TengenError) -> bool:
-    """Whether the file may become readable: the disk, the system or permissions are at fault, not the file."""
-    cause = error.__cause__ or error.__context__
-    return isinstance(cause, OSError) and cause.errno in _PASSING

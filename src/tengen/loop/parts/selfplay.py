@@ -297,9 +297,7 @@ class PatientWriter(Writer):
             try:
                 job()
             except (OSError, TengenError) as error:
-                if not is_full(error):
-                    raise
-                if self._stop():
+                if not is_full(error) or self._stop():
                     raise
                 self.full = str(error)
                 pause(_RETRY, self._stop)

@@ -55,24 +55,18 @@ class ShufflePart(Part):
         window, drawn, after = what.window_rows, what.rows, config.ring.shuffle_rows
         passes = config.ring.passes_per_shuffle
         uses = passes * drawn / after
-        least = (
-            ""
-            if uses >= config.train.samples_per_row
-            else (
-                "; that is fewer, so training will wait for shuffles: lower ring.shuffle_rows, or raise "
-                "shuffle.keep_target_rows or ring.passes_per_shuffle"
-            )
+        fewer = (
+            "; that is fewer, so training will wait for shuffles: lower ring.shuffle_rows, or raise "
+            "shuffle.keep_target_rows or ring.passes_per_shuffle"
         )
-        return "\n".join(
-            [
-                explained(what.total_rows, self._window),
-                "",
-                f"A shuffle now draws {drawn:,} of the {window:,} rows in the window (shuffle.keep_target_rows = "
-                f"{config.shuffle.keep_target_rows:,}).",
-                f"With a shuffle after every {after:,} new rows (ring.shuffle_rows), each used "
-                f"{counted(passes, 'time')} (ring.passes_per_shuffle), there are {uses:,.2f} samples per new row.",
-                f"Training uses at most train.samples_per_row = {config.train.samples_per_row:g}{least}.",
-            ]
+        return (
+            f"{explained(what.total_rows, self._window)}\n\n"
+            f"A shuffle now draws {drawn:,} of the {window:,} rows in the window (shuffle.keep_target_rows = "
+            f"{config.shuffle.keep_target_rows:,}).\n"
+            f"With a shuffle after every {after:,} new rows (ring.shuffle_rows), each used "
+            f"{counted(passes, 'time')} (ring.passes_per_shuffle), there are {uses:,.2f} samples per new row.\n"
+            f"Training uses at most train.samples_per_row = {config.train.samples_per_row:g}"
+            f"{'' if uses >= config.train.samples_per_row else fewer}."
         )
 
     def run_once(self, *, again: bool = False) -> Progress:
@@ -92,13 +86,11 @@ class ShufflePart(Part):
         self._name(made.index["not_used"], "not used")
         removed = clean(self._base, self._settings, self._watch)
         rows = made.index["rows"]
-        words = (
-            f"shuffled {rows['train']:,} rows to train with and {rows['validation']:,} to validate with: {made.name}"
-        )
         for path in removed:
             self._say(f"removed, since it is no longer read: {path}")
+        words = f"shuffled {rows['train']:,} rows to train with and {rows['validation']:,} to validate with"
         figures = {"shuffle": made.name, "rows": total}
-        return Progress(words, event=True, ended=self._single, figures=figures)
+        return Progress(f"{words}: {made.name}", event=True, ended=self._single, figures=figures)
 
     def _make(self, what: ShufflePlan, times: int) -> Shuffle | None:
         """`times`: how often these rows may have been shuffled before, each time in another order."""
