@@ -28,7 +28,6 @@ _ANSWER = 60.0  # seconds in which a node must start a worker
 _LOOK = 0.2  # seconds between two looks whether it has
 _ATTEMPTS = 3  # to start Ray on this machine: on a busy one, it may not start within the half minute that it allows
 _LATE = "timed out during startup"  # Ray's words for that
-_NO_MEMORY = "Ray ended it, because its machine has too little memory left"
 _OLDEST = (2, 60)  # version of Ray
 
 
@@ -232,26 +231,22 @@ def one_line(error: BaseException) -> str:
     return f"{text}; install the same everywhere" if text.startswith("Version mismatch") else text
 
 
-def _no_memory(error: BaseException) -> bool:
-    """Whether Ray ended a process to free memory, by its words. A device without memory is an error of the task."""
-    return "address the out of memory issue" in str(error)
+def _lines(error: BaseException) -> list[str]:
+    if "address the out of memory issue" in str(error):  # a device without memory is an error of the task instead
+        return ["Ray ended it, because its machine has too little memory left"]
+    return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
 
 
 def last_line(error: BaseException) -> str:
     """The last line of an error of Ray, which ends with the error of the task."""
-    if _no_memory(error):
-        return _NO_MEMORY
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__
+    return _lines(error)[-1][:300]
 
 
 def why_it_died(error: BaseException) -> str:
     """Why an actor died, in a few words of Ray."""
-    if _no_memory(error):
-        return _NO_MEMORY
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reasons = [line for line in lines if "exit" in line.lower() or "node" in line.lower() or "kill" in line.lower()]
-    return " ".join((reasons or lines or [type(error).__name__])[-1].split())[:160]
+    lines = _lines(error)
+    reasons = [line for line in lines if any(word in line.lower() for word in ("exit", "node", "kill"))]
+    return " ".join((reasons or lines)[-1].split())[:160]
 
 
 def described(cluster: RayCluster) -> str:

@@ -222,9 +222,7 @@ class Fleet:
 
     def _start_one(self, now: float) -> None:
         if self._started >= SESSIONS - 1:
-            raise TengenError(
-                f"{self._started:,} self-play actors were started, one after the other; start the run again"
-            )
+            raise TengenError(f"{self._started:,} self-play actors were started one by one; start the run again")
         self._started += 1
         number, found = self._started, self._cluster.shares
         place = ActorPlace(self._session + number, found.cores, found.gpus)
@@ -235,7 +233,7 @@ class Fleet:
         """The newest network, if it has taken the one before, and calls to play."""
         if self._network is None:
             return
-        if member.take is not None and self._is_done(member.take):
+        if member.take is not None and self._ray.wait([member.take], timeout=0, fetch_local=False)[0]:
             member.take = None
         if member.take is None and member.sent < self._version:
             member.sent = self._version
@@ -383,9 +381,6 @@ class Fleet:
             self._ray.kill(member.handle)
         except Exception as error:  # Ray has no common class for these
             self._tell(f"self-play actor {member.number} could not be ended: {error}")
-
-    def _is_done(self, ref: Any) -> bool:
-        return bool(self._ray.wait([ref], timeout=0, fetch_local=False)[0])
 
     def _name(self, member: FleetActor) -> str:
         if member.status is None:

@@ -15,30 +15,15 @@ from typing import Any
 import tengen
 from tengen.commands.arguments import declare
 from tengen.errors import TengenError
+from tengen.jax_setup import device_problem
 from tengen.schema import quote, unknown
 
-_PARTS = ("selfplay", "shuffle", "train", "export", "gate")
-_PLAY = ("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho")
 _COMMANDS = (
-    "run",
-    "set",
-    "daemon",
-    "tui",
-    "status",
-    "report",
-    "web",
-    *_PARTS,
-    *_PLAY,
-    "sweep",
-    "estimate",
-    "import",
-    "data",
-    "config",
-    "games",
-    "nets",
-    "bench",
+    *("run", "set", "daemon", "tui", "status", "report", "web"),
+    *("selfplay", "shuffle", "train", "export", "gate"),  # the parts of a run
+    *("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho"),
+    *("sweep", "estimate", "import", "data", "config", "games", "nets", "bench"),
 )
-
 _MODULES = {"import": "import_network"}  # where the name of a command cannot be that of a module
 _EXAMPLE = "example:"
 _USER_ERROR = 2
@@ -49,7 +34,9 @@ _BROKEN_PIPE = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code. An error that the user can fix shows no traceback."""
-    _accept_any_terminal()
+    # A terminal that lacks a character shows its escape sequence, which means the same in YAML's quotes.
+    if (reconfigure := getattr(sys.stdout, "reconfigure", None)) is not None:
+        reconfigure(errors="backslashreplace")
     try:
         code = _run(argv)
         if sys.stdout is not None:  # it is None in a process that was started without one
@@ -106,20 +93,11 @@ def _run(argv: Sequence[str] | None) -> int:
     except TengenError as error:
         print(error, file=sys.stderr)
         return _USER_ERROR
-    except (RuntimeError, AssertionError):
-        if not (problem := _device_problem()):
+    except (RuntimeError, AssertionError):  # maybe because JAX has no device, as JAX_PLATFORMS may cause
+        if "jax" not in sys.modules or not (problem := device_problem()):
             raise
         print(problem, file=sys.stderr)
         return _USER_ERROR
-
-
-def _device_problem() -> str:
-    """A message if the command failed because JAX has no device, as JAX_PLATFORMS may cause; otherwise empty."""
-    if "jax" not in sys.modules:
-        return ""
-    from tengen.jax_setup import device_problem
-
-    return device_problem()
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -145,13 +123,6 @@ class _Parser(argparse.ArgumentParser):
             noun = action.metavar.lower() if isinstance(action.metavar, str) else "choice"
             known = [str(choice) for choice in action.choices]
             raise argparse.ArgumentError(None, f"{quote(value)}: {unknown(noun, str(value), known)}")
-
-
-def _accept_any_terminal() -> None:
-    """Let a terminal that lacks a character show its escape sequence, which means the same in YAML's quotes."""
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,7 @@ def run_from_games(args: argparse.Namespace) -> int:
         raise OptionError(f"--name: expected a name that can be a folder's, got {args.name!r}")
     game, form, chunk_rows = _wanted(args.game, args.files)
     keep_compiled()
-    shown = sys.stderr.isatty()
-
-    def tell(words: str) -> None:
-        if shown:
-            print(words, file=sys.stderr)
-
+    tell = partial(print, file=sys.stderr) if sys.stderr.isatty() else lambda words: None
     print(from_games(args.files, args.out, game, form, name=args.name, chunk_rows=chunk_rows, tell=tell))
     return 0
 

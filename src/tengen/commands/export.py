@@ -75,7 +75,11 @@ def _write(args: argparse.Namespace) -> int:
         raise TengenError("--about is for --format tengen")
     found = networks.find(args.config)
     if kind == "tengen":
-        shipped.write(found.path, out, _about(args.about))
+        about = [[part.strip() for part in text.partition("=")] for text in args.about]
+        for text, (key, _, value) in zip(args.about, about, strict=True):
+            if not (key and value):
+                raise TengenError(f"--about {text}: expected KEY=TEXT, such as machine='one H200'")
+        shipped.write(found.path, out, {key: value for key, _, value in about})
     else:
         program, _, encoding = kind.partition("-")
         exchange = importlib.import_module(f"tengen.interop.{program}.exchange")
@@ -84,13 +88,3 @@ def _write(args: argparse.Namespace) -> int:
     print(f"{found.name} -> {out}")
     print(f"try it: {_TRY[kind].format(out=shlex.quote(str(out)), program=words.program())}")
     return 0
-
-
-def _about(texts: list[str]) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not (equals and key.strip() and value.strip()):
-            raise TengenError(f"--about {text}: expected KEY=TEXT, such as machine='one H200'")
-        found[key.strip()] = value.strip()
-    return found

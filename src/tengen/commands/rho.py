@@ -81,11 +81,9 @@ def _select(args: argparse.Namespace, game: Any) -> int:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
     base = Path(args.hosts[0])
     # Where one role learned by itself there is no network to choose for the other one.
-    roles: Sequence[hironaka.HironakaRole] = [
-        role for role in hironaka.ROLES if networks.usable(base, role)
-    ] or hironaka.ROLES
+    usable = [role for role in hironaka.ROLES if networks.usable(base, role)]
     found = []
-    for role in roles:
+    for role in usable or hironaka.ROLES:
         chosen = hironaka.select(base, role, game, args.games, simulations=args.simulations, seed=args.seed)
         found.append(chosen)
         if not args.json:
@@ -97,8 +95,8 @@ def _select(args: argparse.Namespace, game: Any) -> int:
     if args.json:
         listed = {chosen.role: {"reference": chosen.reference, "networks": chosen.listed()} for chosen in found}
         print(json.dumps(listed | {"best": [asdict(pair) for pair in pairs]}, indent=1))
-        return 0
-    _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
+    else:
+        _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
     return 0
 
 

@@ -65,11 +65,27 @@ def run(args: argparse.Namespace) -> int:
     if args.tui:
         return _dashboard(args, request)
     advise = partial(_advise, config)
-    if mode == "cluster":
-        from tengen.cluster.launching import launch_cluster
+    return _on_cluster(request, advise) if mode == "cluster" else launch(request, advise)
 
-        return launch_cluster(request, advise)
-    return launch(request, advise)
+
+def _on_cluster(request: "RunRequest", advise: Any) -> int:
+    """Everything that could be wrong with the cluster is an error before there is a run directory."""
+    from tengen.cluster.connection import connected, described
+    from tengen.jax_setup import check_device_elsewhere
+    from tengen.loop.launching import launch
+    from tengen.run import directory
+
+    check_device_elsewhere()
+    config: Any = directory.settled(request.config, request.base, request.overrides)[0]
+    with connected(request.address, config.cluster) as cluster:
+
+        def make(request: "RunRequest", shown: Any) -> Any:
+            from tengen.cluster.run import ClusterRun
+
+            shown.say(described(cluster))
+            return ClusterRun(request.config, request.base, shown, cluster=cluster, **request.options)
+
+        return launch(request, advise, make)
 
 
 def _last_mode(config: str) -> str:

@@ -87,10 +87,9 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
     from tengen.sweep import ray_executor, trial
     from tengen.sweep.trial import LocalExecutor
 
-    only = {"address": args.address, "trial-gpus": args.trial_gpus, "trial-cores": args.trial_cores}
     if args.on == "here":
-        if given := [name for name, value in only.items() if value is not None]:
-            raise OptionError(f"--{given[0]}: only --on ray has it")
+        if given := _where(args).split():
+            raise OptionError(f"{given[0]}: only --on ray has it")
         check_device_elsewhere()
         devices, there = trial.gpus(), cores()
         count = trial.usual(devices, there) if args.parallel is None else args.parallel

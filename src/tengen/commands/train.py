@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from pathlib import Path
 from typing import Any
 
 from tengen.commands.arguments import Arg, positive
@@ -34,12 +33,10 @@ ARGUMENTS = (
 
 
 def run(args: argparse.Namespace) -> int:
-    given = (args.coordinator, args.processes, args.process)
-    if any(each is not None for each in given):
-        if any(each is None for each in given):
-            raise OptionError("--coordinator, --processes and --process: give all of them, or none")
-        return _on_hosts(args)
-    return _train(args)
+    missing = [args.coordinator, args.processes, args.process].count(None)
+    if missing in (1, 2):
+        raise OptionError("--coordinator, --processes and --process: give all of them, or none")
+    return _train(args) if missing else _on_hosts(args)
 
 
 def _on_hosts(args: argparse.Namespace) -> int:
@@ -119,11 +116,8 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
     # The settings of other trainers are in their own folders: `tengen set RUN/train/NAME ...`.
     watched = "" if name == "main" else f"train/{name}"
     more = {} if beat is None else {"stop": beat.look}
-    with advising(config, base / "train" / name, _words(args, name, base), args.overrides):
-        return drive(args, build, only=f"train-{name}", free=free, watched=watched, **more)
-
-
-def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:
     words = [program(), "train", args.config, "--base", str(base)]
     words += [] if name == "main" else ["--name", name]
-    return words + ([] if args.role is None else ["--role", args.role])
+    words += [] if args.role is None else ["--role", args.role]
+    with advising(config, base / "train" / name, words, args.overrides):
+        return drive(args, build, only=f"train-{name}", free=free, watched=watched, **more)

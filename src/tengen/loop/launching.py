@@ -164,7 +164,7 @@ def _make(request: RunRequest, shown: Display) -> Any:
     from tengen.loop.sync import Sync
 
     config = request.config
-    kind = RoleRun if isinstance(config, TrainerConfig) else Fused if request.mode == "fused" else Sync
+    kind: Any = RoleRun if isinstance(config, TrainerConfig) else Fused if request.mode == "fused" else Sync
     return kind(config, request.base, shown, **request.options)
 
 

@@ -186,8 +186,7 @@ def _scheduled(planned: PlannedTrial, varied: set[str]) -> PlannedTrial:
     """Let the learning rate fall over a whole trial, not over each round."""
     plan, config = planned.plan, planned.config
     schedule = getattr(getattr(config, "train", None), "schedule", None)
-    falls = schedule is not None and schedule.kind == "cosine" and schedule.length is None
-    if not falls or "train.schedule.length" in varied:
+    if schedule is None or schedule.kind != "cosine" or schedule.length or "train.schedule.length" in varied:
         return planned
     if plan.unit == "steps" and isinstance(plan.budget, int) and plan.budget > schedule.warmup:
         sets = merged(planned.sets, [space.override("train.schedule.length", plan.budget)])

@@ -22,9 +22,9 @@ _VALUE_LAYERS = tuple(f"ip{number}_val_{part}" for number in ("", 1, 2) for part
 def flat(weights: Layers) -> Layers:
     """The layers with those of the main heads among them, as in files with one head of each kind."""
     heads, values = weights.get("policy_heads", {}), weights.get("value_heads", {})
-    for where, name, found in (("policy_heads", "vanilla", heads), ("value_heads", "winner", values)):
-        if name not in found:
-            raise TengenError(f"its {where}.{name} is missing")
+    if "vanilla" not in heads or "winner" not in values:
+        missing = "value_heads.winner" if "vanilla" in heads else "policy_heads.vanilla"
+        raise TengenError(f"its {missing} is missing")
     return {**weights, **heads, **heads["vanilla"], **values["winner"]}
 
 

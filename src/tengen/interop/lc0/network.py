@@ -1,8 +1,9 @@
 """Between Lc0's networks and Tengen's: the same layers in another order of their numbers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
+import jax
 import numpy as np
 from flax import nnx
 
@@ -77,17 +78,9 @@ def _layers(net: Lc0Network) -> Iterator[StoredLayer]:
 def _check_size(spec: Spec, game: Game, weights: Layers) -> None:
     """TengenError if the network has far more parameters than the file has numbers, before there is memory for them."""
     made = nnx.eval_shape(lambda: build(spec, game, nnx.Rngs(0)))
-    there, needed = _count(weights), parameter_count(made)
+    there, needed = sum(map(np.size, jax.tree.leaves(weights))), parameter_count(made)
     if needed > 2 * there + _FEW:
         raise TengenError(f"its sizes do not fit together: {needed:,} parameters, but {there:,} numbers in the file")
-
-
-def _count(layers: Any) -> int:
-    if isinstance(layers, Mapping):
-        return sum(map(_count, layers.values()))
-    if isinstance(layers, list | tuple):
-        return sum(map(_count, layers))
-    return int(np.size(layers))
 
 
 def _last_value_from(last: Dense, weights: Layers) -> None:

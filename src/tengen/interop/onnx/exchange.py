@@ -173,8 +173,9 @@ def _run(graph: OnnxGraph, first: Any, second: Any, arguments: Sequence[Tensor])
 def _apply(graph: OnnxGraph, equation: Any, twin: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
     key = next((key for key in _INLINED if key in equation.params), None)
     if key is not None and equation.primitive.name not in ("scan", "while"):
-        inner, its_twin = (_closed(part.params[key]) for part in (equation, twin))
-        return _run(graph, inner, its_twin, inputs)
+        found = (part.params[key] for part in (equation, twin))
+        inner = [each if hasattr(each, "consts") else jax.extend.core.ClosedJaxpr(each, ()) for each in found]
+        return _run(graph, *inner, inputs)
     pairs = zip(equation.outvars, twin.outvars, strict=True)
     outputs = [Tensor("", _shape(one.aval, other.aval), one.aval.dtype.name) for one, other in pairs]
     if equation.primitive.name == "broadcast_in_dim":
@@ -185,17 +186,10 @@ def _apply(graph: OnnxGraph, equation: Any, twin: Any, inputs: Sequence[Tensor])
     name = operations.elementwise(graph, equation, inputs)
     if name is not None:
         shape, dtype = outputs[0].shape, outputs[0].dtype
-        return [Tensor(name, shape, dtype, broadcast=all(_is_small(tensor, shape) for tensor in inputs))]
+        small = all(tensor.broadcast or tensor.shape != shape for tensor in inputs)
+        return [Tensor(name, shape, dtype, broadcast=small)]
     found = operations.whole(graph, equation, inputs, outputs)
     return [Tensor(name, out.shape, out.dtype) for name, out in zip(found, outputs, strict=True)]
-
-
-def _is_small(tensor: Tensor, shape: tuple[int, ...]) -> bool:
-    return tensor.broadcast or tensor.shape != shape
-
-
-def _closed(jaxpr: Any) -> Any:
-    return jaxpr if hasattr(jaxpr, "consts") else jax.extend.core.ClosedJaxpr(jaxpr, ())
 
 
 def _constant(value: Any, twin: Any = None) -> Tensor:

@@ -40,9 +40,11 @@ class OnnxGraph:
         self._inputs: list[bytes] = []
         self._outputs: list[bytes] = []
         self._count = 0
+        self._first = ""  # input; every one has the batch as its first dimension
         self._batch: str | None = None
 
     def input(self, name: str, shape: tuple[int, ...], dtype: str) -> Tensor:
+        self._first = self._first or name
         self._inputs.append(_value_info(name, shape, dtype))
         return Tensor(name, shape, dtype)
 
@@ -87,7 +89,7 @@ class OnnxGraph:
             return self.constant(np.array(shape, np.int64))
         if self._batch is None:
             first = self.constant(np.array([0], np.int64))
-            self._batch = self.node("Gather", [self.node("Shape", [_first_name(self._inputs)]), first], axis=0)
+            self._batch = self.node("Gather", [self.node("Shape", [self._first]), first], axis=0)
         sizes = [self.constant(np.array([abs(size)], np.int64)) for size in shape]
         parts = [
             self.node("Mul", [self._batch, name]) if size < -1 else self._batch if size < 0 else name
@@ -114,13 +116,6 @@ class OnnxGraph:
         named = [(1, name) for name in inputs]
         given = [(5, _attribute(name, value)) for name, value in attributes.items()]
         self._nodes.append(protobuf.message([*named, (2, output), (4, kind), *given]))
-
-
-def _first_name(inputs: Sequence[bytes]) -> str:
-    """Every input has the batch as its first dimension."""
-    (name,) = protobuf.parse(inputs[0])[1]
-    assert isinstance(name, memoryview)
-    return bytes(name).decode()
 
 
 def type_number(dtype: str) -> int:
