@@ -1,8 +1,8 @@
 """The command line: one thin module per command.
 
 Each has HELP (a line for the list of commands), ABOUT, an EXAMPLE, ARGUMENTS and `run`, from the parsed arguments to
-the exit code; one with commands of its own has COMMANDS, a NOUN for them, and a `run_NAME` for each. What takes long to
-import is imported in there, so that `tengen --help` answers at once.
+the exit code, or to nothing if that is 0; one with commands of its own has COMMANDS, a NOUN for them, and a `run_NAME`
+for each. What takes long to import is imported in there, so that `tengen --help` answers at once.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.print_help()
         return 0
     try:
-        return args.run(args)
+        return args.run(args) or 0
     except TengenError as error:
         print(error, file=sys.stderr)
         return _USER_ERROR

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tengen.commands.arguments import Arg, count, file_or_dash, positive
+from tengen.commands.arguments import Arg, Namespace, count, file_or_dash, positive
 from tengen.commands.thinking import engine_settings, limits, position_arguments, thinking
 from tengen.errors import OptionError
 
@@ -51,7 +51,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     from tengen.analysis import analysis, picture, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
@@ -86,10 +86,9 @@ def run(args: argparse.Namespace) -> int:
         for path in (args.picture, args.json, args.dump_tree):
             if path is not None:
                 print(f"written: {path}")
-    return 0
 
 
-def _position(args: argparse.Namespace, saved: "NetworkFile") -> "Query":
+def _position(args: Namespace, saved: "NetworkFile") -> "Query":
     from tengen.analysis import query
 
     options = query.parse_options(args.overrides)

@@ -1,6 +1,7 @@
 """How commands declare their arguments, and the arguments that many of them have."""
 
 import argparse
+from argparse import Namespace as Namespace
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,6 +1,5 @@
 """`tengen bench`: measure this machine."""
 
-import argparse
 import dataclasses
 import json
 import sys
@@ -10,7 +9,7 @@ from typing import Any
 
 from tengen import files, schema
 from tengen.bench.parts import PARTS, BenchPart
-from tengen.commands.arguments import Arg, Subcommand, amount, overrides, whole
+from tengen.commands.arguments import Arg, Namespace, Subcommand, amount, overrides, whole
 from tengen.errors import TengenError
 
 _INTERRUPTED = 130
@@ -59,7 +58,7 @@ COMMANDS = {
 }
 
 
-def run_all(args: argparse.Namespace) -> int:
+def run_all(args: Namespace) -> int:
     """Print a row for every figure as soon as it is measured, then what changed."""
     from rich.console import Console
 
@@ -102,7 +101,7 @@ def _chosen(names: str | None) -> list[BenchPart]:
     return [part for part in PARTS if part.name in wanted]
 
 
-def run_games(args: argparse.Namespace) -> int:
+def run_games(args: Namespace) -> None:
     import jax
     from rich.console import Console
 
@@ -131,10 +130,9 @@ def run_games(args: argparse.Namespace) -> int:
     about |= {"clock": "processor time"} if args.cpu_time else {}
     for path in filter(None, (args.json, args.base and args.base / "logs" / "bench-games.json")):
         _write(path, about)
-    return 0
 
 
-def _cases(args: argparse.Namespace) -> tuple[list[Any], int]:
+def _cases(args: Namespace) -> tuple[list[Any], int]:
     from tengen.bench import games as bench
 
     if args.config is None:

@@ -1,11 +1,10 @@
 """`tengen config`: list, show and check configurations."""
 
-import argparse
 import sys
 
 from tengen import config as configuration
 from tengen import schema
-from tengen.commands.arguments import CONFIG, Subcommand
+from tengen.commands.arguments import CONFIG, Namespace, Subcommand
 from tengen.words import counted
 
 HELP = "list, show and check configurations"
@@ -35,7 +34,7 @@ COMMANDS = {
 }
 
 
-def run_list(args: argparse.Namespace) -> int:
+def run_list(args: Namespace) -> None:
     rows = [("name", "game", "about")]
     for name in configuration.shipped():
         config = configuration.load_any(name)
@@ -43,15 +42,13 @@ def run_list(args: argparse.Namespace) -> int:
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, game, about in rows:
         print(f"{name:{widths[0]}}  {game:{widths[1]}}  {about}")
-    return 0
 
 
-def run_show(args: argparse.Namespace) -> int:
+def run_show(args: Namespace) -> None:
     print(configuration.render(configuration.load_any(args.config, args.overrides)), end="")
-    return 0
 
 
-def run_check(args: argparse.Namespace) -> int:
+def run_check(args: Namespace) -> int:
     try:
         config = configuration.load_any(args.config, args.overrides)
     except configuration.ConfigError as error:

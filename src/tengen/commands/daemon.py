@@ -1,13 +1,12 @@
 """`tengen daemon`: train on data that others make, for as long as they make it."""
 
-import argparse
 import contextlib
 import os
 import signal
 import sys
 from pathlib import Path
 
-from tengen.commands.arguments import BASE, Arg, overrides
+from tengen.commands.arguments import BASE, Arg, Namespace, overrides
 
 HELP = "wait for data of others, train, export, upload, and begin again"
 ABOUT = """Trains on data that other programs write, for as long as they write it: waits for new chunks, trains,
@@ -22,7 +21,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     from tengen.daemon.service import Service
     from tengen.run.signals import Stopping
 

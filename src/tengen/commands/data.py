@@ -1,19 +1,16 @@
 """`tengen data`: rows from games that others played, and the content of a chunk."""
 
-import argparse
 import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.arguments import Arg, Subcommand, positive
+from tengen.commands.arguments import Arg, Namespace, Subcommand, positive
 from tengen.errors import OptionError
 
 HELP = "make rows of games that others played, and show what is in a file of rows"
-ABOUT = (
-    "Makes training data of games that people or other programs played, and shows what is in a file of "
-    "rows (docs/data.md)."
-)
+ABOUT = """Makes training data of games that people or other programs played, and shows what is in a file of rows
+(docs/data.md)."""
 EXAMPLE = "tengen data from-games *.sgf --game go19 --out runs/go19/selfplay"
 NOUN = "action"
 COMMANDS = {
@@ -48,7 +45,7 @@ COMMANDS = {
 }
 
 
-def run_from_games(args: argparse.Namespace) -> int:
+def run_from_games(args: Namespace) -> None:
     from tengen.data.records.from_games import from_games
     from tengen.data.store.store import is_network
     from tengen.jax_setup import keep_compiled
@@ -59,7 +56,6 @@ def run_from_games(args: argparse.Namespace) -> int:
     keep_compiled()
     tell = partial(print, file=sys.stderr) if sys.stderr.isatty() else lambda words: None
     print(from_games(args.files, args.out, game, form, name=args.name, chunk_rows=chunk_rows, tell=tell))
-    return 0
 
 
 def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
@@ -82,9 +78,8 @@ def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
     return game, RowFormat.of(game, config.net.heads), config.data.chunk_rows
 
 
-def run_show(args: argparse.Namespace) -> int:
+def run_show(args: Namespace) -> None:
     from tengen.data.format.showing import show
 
     for number, path in enumerate(args.files):
         print("\n".join([""] * (number > 0) + list(show(path, args.rows))))
-    return 0

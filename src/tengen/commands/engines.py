@@ -1,9 +1,8 @@
 """Options of commands that play matches, with foreign engines or on the device."""
 
-import argparse
 from typing import TYPE_CHECKING
 
-from tengen.commands.arguments import Arg, positive
+from tengen.commands.arguments import Arg, Namespace, positive
 from tengen.cores import cores
 from tengen.errors import TengenError
 
@@ -31,7 +30,7 @@ ENGINES = (
 """How engines play, and how many games are played at once."""
 
 
-def make_plan(args: argparse.Namespace, opening_moves: int, tables_per_engine: int = 2) -> "MatchPlan":
+def make_plan(args: Namespace, opening_moves: int, tables_per_engine: int = 2) -> "MatchPlan":
     import jax
 
     from tengen.match.driver import MatchPlan
@@ -60,7 +59,7 @@ def dtype() -> str:
     return "float32" if jax.default_backend() == "cpu" else "bfloat16"
 
 
-def read_terms(args: argparse.Namespace) -> "Terms":
+def read_terms(args: Namespace) -> "Terms":
     """What engines are told about time. TengenError if no engine could play like that."""
     from tengen.match.engines.engine import Terms
 

@@ -1,17 +1,14 @@
 """`tengen estimate`: the cost of a run on this machine, after a minute of measuring."""
 
-import argparse
 import sys
 
 from tengen import config as configuration
-from tengen.commands.arguments import CONFIG, Arg, amount, whole
+from tengen.commands.arguments import CONFIG, Arg, Namespace, amount, whole
 from tengen.errors import OptionError
 
 HELP = "how long a run will take here, and how much memory"
-ABOUT = (
-    "Measures the parts of a run on this machine for about a minute, and says how long the "
-    "whole run would take and how much memory it needs. Nothing is written."
-)
+ABOUT = """Measures the parts of a run on this machine for about a minute, and says how long the whole run would take
+and how much memory it needs. Nothing is written."""
 EXAMPLE = "tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4"
 ARGUMENTS = (
     *CONFIG,
@@ -25,7 +22,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     config = configuration.load(args.config, args.overrides)
 
     import jax
@@ -49,7 +46,6 @@ def run(args: argparse.Namespace) -> int:
     if plan:
         print("\non a cluster")
         print("\n".join(estimate.describe_cluster(found, plan)))
-    return 0
 
 
 def _show(text: str) -> None:

@@ -1,13 +1,12 @@
 """`tengen export`: networks from what trainers leave, as a part of a run, and networks for other programs."""
 
-import argparse
 import importlib
 import shlex
 from pathlib import Path
 from typing import Any
 
 from tengen import schema, words
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 from tengen.commands.part import drive, part_arguments
 from tengen.errors import TengenError
 
@@ -46,9 +45,10 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     if args.format is not None:
-        return _write(args)
+        _write(args)
+        return 0
 
     from tengen.run.locks import check_name
 
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     return drive(args, build, free=("net", "train"))
 
 
-def _write(args: argparse.Namespace) -> int:
+def _write(args: Namespace) -> None:
     from tengen.run import networks, shipped
 
     kind, out = args.format[0], Path(args.format[1])
@@ -87,4 +87,3 @@ def _write(args: argparse.Namespace) -> int:
             print(f"note: {note}")
     print(f"{found.name} -> {out}")
     print(f"try it: {_TRY[kind].format(out=shlex.quote(str(out)), program=words.program())}")
-    return 0

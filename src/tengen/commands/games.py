@@ -1,18 +1,15 @@
 """`tengen games`: list the games with their options."""
 
-import argparse
 import inspect
 import sys
 
 from tengen import schema
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 from tengen.errors import TengenError
 
 HELP = "list the games with their options"
-ABOUT = (
-    "Lists the games that Tengen plays, those of installed packages too, with the options that a "
-    "configuration can set for them. A game of your own is package.module:Class."
-)
+ABOUT = """Lists the games that Tengen plays, those of installed packages too, with the options that a configuration
+can set for them. A game of your own is package.module:Class."""
 EXAMPLE = "tengen games go"
 ARGUMENTS = (
     Arg("GAME?", "only this game"),
@@ -20,23 +17,20 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     from tengen import games
 
-    if args.check:
-        return _check(args.game)
-    if args.game:
-        _print_game(args.game)
-        return 0
+    if args.check or args.game:
+        (_check if args.check else _print_game)(args.game)
+        return
     for name in (*games.names(), "pgx:NAME"):
         try:
             _print_game(name)
         except TengenError as error:  # a package that cannot be imported must not hide the other games
             print(error, file=sys.stderr)
-    return 0
 
 
-def _check(name: str | None) -> int:
+def _check(name: str | None) -> None:
     from tengen import games
     from tengen.jax_setup import keep_compiled
     from tengen.testing import check_game
@@ -47,7 +41,6 @@ def _check(name: str | None) -> int:
     for note in check_game(games.make(name)):
         print(note)
     print(f"{name}: good")
-    return 0
 
 
 def _print_game(name: str) -> None:

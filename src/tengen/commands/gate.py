@@ -1,9 +1,8 @@
 """`tengen gate`: tests candidates against the newest accepted network."""
 
-import argparse
 from typing import Any
 
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 from tengen.commands.part import drive, load, part_arguments, say
 
 HELP = "a part of a run: play new networks against the newest accepted one"
@@ -16,7 +15,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     if args.quit_if_nothing_to_test:
         from tengen.run import networks
 

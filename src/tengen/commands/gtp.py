@@ -1,9 +1,8 @@
 """`tengen gtp`: a network for programs that speak the Go Text Protocol."""
 
-import argparse
 from pathlib import Path
 
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 from tengen.commands.thinking import engine_settings, net_arguments, play_settings
 
 HELP = "play for programs that speak GTP"
@@ -20,7 +19,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     play, engine = play_settings(args), engine_settings(args)
 
     from tengen.engine.gtp import session
@@ -28,4 +27,3 @@ def run(args: argparse.Namespace) -> int:
 
     keep_compiled()
     session.serve(args.net, play, engine, args.log)
-    return 0

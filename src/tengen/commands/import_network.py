@@ -1,11 +1,10 @@
 """`tengen import`: networks of other programs."""
 
-import argparse
 import json
 import shlex
 from pathlib import Path
 
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 from tengen.errors import TengenError
 from tengen.words import program
 
@@ -23,7 +22,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     options = {key: value for key in ("size", "komi", "ko") if (value := getattr(args, key)) is not None}
     if args.format == "katago":
         from tengen.interop.katago.exchange import import_network
@@ -38,7 +37,6 @@ def run(args: argparse.Namespace) -> int:
     print(f"try it:      {shlex.join([program(), 'play', str(args.net)])}")
     if args.format == "katago":
         print(f"go on:       {_to_go_on(args.net)}")
-    return 0
 
 
 def _to_go_on(net: Path) -> str:

@@ -1,12 +1,11 @@
 """`tengen match`: two players, many games, and how sure one can be of who is stronger."""
 
-import argparse
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import files, schema
-from tengen.commands.arguments import Arg, count, overrides, positive
+from tengen.commands.arguments import Arg, Namespace, count, overrides, positive
 from tengen.commands.engines import ENGINES, check_games, dtype, make_plan, read_terms
 from tengen.errors import TengenError
 
@@ -41,7 +40,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     check_games(args.games)
     from tengen.data.format.identity import GameIdentity
     from tengen.jax_setup import keep_compiled
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play(
-    args: argparse.Namespace, both: "list[PlayerSpec]", game: Any, search: Any, terms: "Terms", match: "MatchFolder"
+    args: Namespace, both: "list[PlayerSpec]", game: Any, search: Any, terms: "Terms", match: "MatchFolder"
 ) -> int:
     from tengen.jax_setup import explaining_memory
     from tengen.match.driver import play_match
@@ -101,7 +100,7 @@ def _play(
     return stopping.code
 
 
-def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stopping: Any) -> None:
+def _report(args: Namespace, match: "MatchFolder", games: Path, stopping: Any) -> None:
     from tengen.match import results
 
     print("\n".join(match.lines()))
@@ -115,7 +114,7 @@ def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stoppin
         print(f"stopped by {stopping.words}: {done}; the same command goes on")
 
 
-def _game_and_search(args: argparse.Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, Any]:
+def _game_and_search(args: Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, Any]:
     """The game, and how networks search; `--set` changes both."""
     from tengen.config.override import read_overrides
     from tengen.config.settings.search import SearchSettings

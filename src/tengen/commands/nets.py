@@ -1,11 +1,10 @@
 """`tengen nets`: list the networks with their size and cost, or show one in detail."""
 
-import argparse
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 from tengen import config, nets, schema
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 from tengen.errors import TengenError
 from tengen.run import shipped
 from tengen.words import program
@@ -16,10 +15,8 @@ if TYPE_CHECKING:
 _WIDTH = 100
 
 HELP = "list the networks with their size and cost"
-ABOUT = (
-    "Lists the named network architectures with their parameters and operations per position, and the "
-    "trained networks that come with Tengen, or shows one of them in detail."
-)
+ABOUT = """Lists the named network architectures with their parameters and operations per position, and the trained
+networks that come with Tengen, or shows one of them in detail."""
 EXAMPLE = "tengen nets b6c96-se --game go9"
 ARGUMENTS = (
     Arg("NAME?", "show this one in detail, such as b6c96-se or my_net:build", dest="net"),
@@ -28,12 +25,12 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     from tengen.match.player_spec import make_game
 
     if args.net in shipped.names():
         _show_shipped(args.net)
-        return 0
+        return
     if args.net is not None:
         spec = nets.spec(args.net)
         game = make_game(args.game or ("hironaka" if spec.layers else "chess" if spec.is_lc0 else "go9"))
@@ -41,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         if heads is None and (spec.function or spec.is_lc0):  # a network of a user may have none
             heads = ["moves_left"] if spec.is_lc0 else []
         _show(args.net, game, _heads(heads, game))
-        return 0
+        return
     for name in (args.game,) if args.game else ("go9", "hironaka"):
         game = make_game(name)
         _table(game, _heads(args.heads, game))
@@ -51,7 +48,6 @@ def run(args: argparse.Namespace) -> int:
     if trained := shipped.names():
         print(f"\nTrained networks that come with Tengen, to play with: {', '.join(trained)}")
         print(f"(`{program()} nets {trained[0]}` tells more about one)")
-    return 0
 
 
 def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """What the commands of the pipeline's parts have in common."""
 
-import argparse
 import contextlib
 import os
 import time
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tengen import config as configuration
-from tengen.commands.arguments import BASE, CONFIG, Arg, Arguments
+from tengen.commands.arguments import BASE, CONFIG, Arg, Arguments, Namespace
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE
 
@@ -22,12 +21,12 @@ def part_arguments(once: str) -> Arguments:
     return *CONFIG, BASE, Arg("--once", once)
 
 
-def load(args: argparse.Namespace) -> tuple[Config, Path]:
+def load(args: Namespace) -> tuple[Config, Path]:
     config = configuration.load(args.config, args.overrides)
     return config, configuration.base_of(args.config, config.run.name, args.base)
 
 
-def look(args: argparse.Namespace) -> tuple[Config, Path]:
+def look(args: Namespace) -> tuple[Config, Path]:
     """As `load`, for commands that only look at a run. ConfigError if there is none, or if its settings differ."""
     from tengen.run import directory
 
@@ -37,7 +36,7 @@ def look(args: argparse.Namespace) -> tuple[Config, Path]:
 
 
 def drive(
-    args: argparse.Namespace,
+    args: Namespace,
     build: Build,
     *,
     only: str = "",

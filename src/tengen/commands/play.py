@@ -1,10 +1,9 @@
 """`tengen play`: a person against a network, on a board of text."""
 
-import argparse
 import random
 import sys
 
-from tengen.commands.arguments import Arg, overrides
+from tengen.commands.arguments import Arg, Namespace, overrides
 from tengen.commands.thinking import engine_settings, net_arguments, play_settings
 
 HELP = "play against a network"
@@ -19,7 +18,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     play, engine = play_settings(args), engine_settings(args)
     chosen = random.Random(args.seed).randrange(2) if args.seat == "random" else ("first", "second").index(args.seat)
 
@@ -35,4 +34,3 @@ def run(args: argparse.Namespace) -> int:
     print("One moment: compiling for this network ...", file=sys.stderr, flush=True)
     made.warm_up()
     Console(made, play, chosen, seed=args.seed).run()
-    return 0

@@ -1,12 +1,11 @@
 """`tengen rate`: the strength of all networks of a run, by matches where it is least certain."""
 
-import argparse
 import contextlib
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.arguments import Arg, amount, count, positive
+from tengen.commands.arguments import Arg, Namespace, amount, count, positive
 from tengen.commands.engines import ENGINES, check_games, dtype, make_plan, read_terms
 from tengen.errors import TengenError
 
@@ -42,7 +41,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     _check(args)
     from tengen.config.source import RUN_FILE
     from tengen.match import league, player_spec
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int, terms: Any) -> int:
+def _improve(args: Namespace, rating: "LeagueRating", simulations: int, terms: Any) -> int:
     from tengen.jax_setup import explaining_memory, keep_compiled
     from tengen.match.league import RatingBudget, Venue
     from tengen.monitor.match_view import watching
@@ -111,7 +110,7 @@ def _line(rating: "LeagueRating", event: Any) -> str:
     return f"   {result.counts}: {gap:+.0f} +- {error:.0f} Elo{mean}"
 
 
-def _report(args: argparse.Namespace, rating: "LeagueRating", simulations: int) -> None:
+def _report(args: Namespace, rating: "LeagueRating", simulations: int) -> None:
     from tengen.analysis import saving
 
     ratings = rating.ratings
@@ -154,7 +153,7 @@ def _searching(simulations: int) -> str:
     return f"networks search {simulations} positions a move"
 
 
-def _check(args: argparse.Namespace) -> None:
+def _check(args: Namespace) -> None:
     from tengen.analysis import saving
     from tengen.match import results
 

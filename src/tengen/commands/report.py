@@ -1,9 +1,8 @@
 """`tengen report`: runs as one HTML file to look at."""
 
-import argparse
 from pathlib import Path
 
-from tengen.commands.arguments import Arg, whole
+from tengen.commands.arguments import Arg, Namespace, whole
 
 HELP = "write runs as a page to look at in a browser"
 ABOUT = """Writes one HTML file with the curves, ratings, games, data and settings of runs, several of them over each
@@ -17,8 +16,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     from tengen.web import report
 
     print(report.write(args.out or args.runs[0] / report.NAME, args.runs, args.games))
-    return 0

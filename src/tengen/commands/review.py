@@ -1,6 +1,5 @@
 """`tengen review`: go through a whole game with a network."""
 
-import argparse
 import contextlib
 import sys
 import threading
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tengen import files
-from tengen.commands.arguments import Arg, file_or_dash
+from tengen.commands.arguments import Arg, Namespace, file_or_dash
 from tengen.commands.thinking import engine_settings, limits, position_arguments
 from tengen.errors import TengenError
 
@@ -31,7 +30,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     from tengen.analysis import query, review, review_text, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return stopped.code
 
 
-def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> None:
+def _tell(args: Namespace, known: "Review", out: Path, plot: Path) -> None:
     from tengen.analysis import review, review_chart, review_text, saving
 
     if not known.moves:

@@ -1,22 +1,19 @@
 """`tengen rho`: the rate at which hosts end Hironaka's games against agents."""
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.arguments import Arg, whole
+from tengen.commands.arguments import Arg, Namespace, whole
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
 
 HELP = "Hironaka's game: the rate at which hosts end games against agents"
-ABOUT = (
-    "Measures how fast hosts end Hironaka's game against agents, for every pair of them. Without "
-    "players all fixed ones are measured."
-)
+ABOUT = """Measures how fast hosts end Hironaka's game against agents, for every pair of them. Without players all
+fixed ones are measured."""
 EXAMPLE = "tengen rho zeillinger random --agents first --games 1000"
 ARGUMENTS = (
     Arg("HOST*", "random, all, zeillinger, spivakovsky, a network or a run (all fixed)", dest="hosts"),
@@ -34,17 +31,17 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     from tengen import games
     from tengen.jax_setup import keep_compiled
 
     keep_compiled()
     options = {"dimension": args.dimension, "max_points": args.points, "max_value": args.max_value}
     game: Any = games.make("hironaka", **options, max_moves=2 * args.moves, reposition=args.reposition)
-    return _select(args, game) if args.select else _table(args, game)
+    (_select if args.select else _table)(args, game)
 
 
-def _table(args: argparse.Namespace, game: Any) -> int:
+def _table(args: Namespace, game: Any) -> None:
     from tengen.match import hironaka
 
     hosts = [hironaka.player(text, "host", game, args.simulations) for text in args.hosts or hironaka.NAMES["host"]]
@@ -54,10 +51,9 @@ def _table(args: argparse.Namespace, game: Any) -> int:
         print(json.dumps([asdict(pair) for pair in pairs], indent=1))
     else:
         _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
-    return 0
 
 
-def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence[str], agents: Sequence[str]) -> None:
+def _print_table(args: Namespace, pairs: Iterator[Any], hosts: Sequence[str], agents: Sequence[str]) -> None:
     from tengen.match.results import SURE
 
     left = max(12, *(len(host) for host in hosts)) + 2
@@ -72,7 +68,7 @@ def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence
         print()
 
 
-def _select(args: argparse.Namespace, game: Any) -> int:
+def _select(args: Namespace, game: Any) -> None:
     """Chooses, then measures the chosen ones again from other starts: the best of many was also lucky."""
     from tengen.match import hironaka
     from tengen.run import networks
@@ -81,7 +77,7 @@ def _select(args: argparse.Namespace, game: Any) -> int:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
     base = Path(args.hosts[0])
     # Where one role learned by itself there is no network to choose for the other one.
-    usable = [role for role in hironaka.ROLES if networks.usable(base, role)]
+    usable: list[hironaka.HironakaRole] = [role for role in hironaka.ROLES if networks.usable(base, role)]
     found = []
     for role in usable or hironaka.ROLES:
         chosen = hironaka.select(base, role, game, args.games, simulations=args.simulations, seed=args.seed)
@@ -97,7 +93,6 @@ def _select(args: argparse.Namespace, game: Any) -> int:
         print(json.dumps(listed | {"best": [asdict(pair) for pair in pairs]}, indent=1))
     else:
         _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
-    return 0
 
 
 def _show(chosen: Any) -> None:

@@ -1,6 +1,5 @@
 """`tengen run`: from random play to a strong network."""
 
-import argparse
 import sys
 import time
 from collections.abc import Callable
@@ -8,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tengen import config as configuration
-from tengen.commands.arguments import BASE, CONFIG, Arg
+from tengen.commands.arguments import BASE, CONFIG, Arg, Namespace
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     began = time.monotonic()
     if args.tui and args.progress != "auto":
         raise OptionError("--tui: the dashboard chooses the progress that it needs; leave out --progress")
@@ -107,7 +106,7 @@ def _advise(config: Any, say: Callable[[str], None], backend: Callable[[], str])
         say(estimate.advice(config, count, known))
 
 
-def _dashboard(args: argparse.Namespace, request: "RunRequest") -> int:
+def _dashboard(args: Namespace, request: "RunRequest") -> int:
     from tengen.commands.tui import show
     from tengen.monitor.dashboard.client import ChildClient
 

@@ -1,10 +1,9 @@
 """`tengen selfplay`: games of the newest accepted network, as a part of a run."""
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.arguments import Arg, positive
+from tengen.commands.arguments import Arg, Namespace, positive
 from tengen.commands.part import drive, part_arguments
 
 HELP = "a part of a run: play games with its newest accepted network"
@@ -32,7 +31,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     if args.format is not None:
         args.overrides = [*args.overrides, f"data.format={args.format}"]
 

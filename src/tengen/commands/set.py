@@ -1,9 +1,8 @@
 """`tengen set`: change settings of a run while it runs, or before it is started again."""
 
-import argparse
 from pathlib import Path
 
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 
 HELP = "change settings of a run, also while it is going on"
 ABOUT = """Changes settings of a run. A run that is going on uses them within a round; otherwise they apply when it is
@@ -16,7 +15,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     from tengen.monitor import overview
     from tengen.run import directory, part_status
 
@@ -29,4 +28,3 @@ def run(args: argparse.Namespace) -> int:
     for change, rule in made.items():
         when = "within a round" if alive and rule.change == "now" else "when the run is started again"
         print(f"{change} ({when})")
-    return 0

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 from tengen.commands.part import drive, look, part_arguments
 from tengen.errors import TengenError
 
@@ -23,7 +23,7 @@ class WindowHelp(argparse.Action):
         about = "show this help, with the window of the run if CONFIG comes before it, and exit"
         super().__init__(option_strings, dest, nargs=0, help=about)
 
-    def __call__(self, parser: argparse.ArgumentParser, args: argparse.Namespace, *_: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, args: Namespace, *_: Any) -> None:
         parser.print_help()
         if args.config:
             try:
@@ -40,7 +40,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     if args.dry_run:
         print(_build(*look(args)).plan())
         return 0

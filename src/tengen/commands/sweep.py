@@ -1,6 +1,5 @@
 """`tengen sweep`: many runs of one configuration, to find good settings."""
 
-import argparse
 import contextlib
 import json
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.commands import part
-from tengen.commands.arguments import Arg, overrides, whole
+from tengen.commands.arguments import Arg, Namespace, overrides, whole
 from tengen.errors import OptionError
 from tengen.words import program
 
@@ -57,7 +56,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     from tengen.files import lock
     from tengen.sweep.driver import Driver
     from tengen.sweep.trial import LocalExecutor
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
+def _executor(args: Namespace, folder: Path, say: Any) -> Any:
     from tengen.cluster.connection import CheckedNodes, joined
     from tengen.cores import cores
     from tengen.jax_setup import check_device_elsewhere
@@ -103,13 +102,13 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
         yield executor
 
 
-def _where(args: argparse.Namespace) -> str:
+def _where(args: Namespace) -> str:
     given = {"--on": args.on if args.on != "here" else None, "--address": args.address}
     given |= {"--trial-gpus": args.trial_gpus, "--trial-cores": args.trial_cores}
     return "".join(f" {name} {value}" for name, value in given.items() if value is not None)
 
 
-def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
+def _planned(args: Namespace, say: Any) -> tuple[Any, Any]:
     """The folder, and the plan that was asked for; None if it is the one in the folder."""
     from tengen.sweep import plan
     from tengen.sweep.folder import SweepFolder

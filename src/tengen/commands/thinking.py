@@ -1,13 +1,12 @@
 """Options of all commands in which a network searches, and its progress on a terminal."""
 
-import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from tengen import schema
-from tengen.commands.arguments import Arg, Arguments, overrides, positive
+from tengen.commands.arguments import Arg, Arguments, Namespace, overrides, positive
 from tengen.config.settings.engine import EngineSettings, PlaySettings
 
 _Settings = TypeVar("_Settings")
@@ -38,7 +37,7 @@ def position_arguments(visits: int) -> Arguments:
     )
 
 
-def engine_settings(args: argparse.Namespace) -> EngineSettings:
+def engine_settings(args: Namespace) -> EngineSettings:
     """The settings of the engine. TengenError says which option is wrong."""
     found = {"leaves": args.leaves, "slots": args.slots, "precision": args.precision}
     if args.visits is not None:
@@ -46,13 +45,13 @@ def engine_settings(args: argparse.Namespace) -> EngineSettings:
     return _checked(EngineSettings, found)
 
 
-def play_settings(args: argparse.Namespace) -> PlaySettings:
+def play_settings(args: Namespace) -> PlaySettings:
     found = {"visits": args.visits, "seconds": args.seconds}
     found |= {name: getattr(args, name, None) for name in ("resign", "ponder", "lag")}
     return _checked(PlaySettings, found)
 
 
-def limits(args: argparse.Namespace, visits: int) -> tuple[int | None, float | None]:
+def limits(args: Namespace, visits: int) -> tuple[int | None, float | None]:
     """Visits and seconds per position; `visits` is the default."""
     play = play_settings(args)
     return (visits if play.visits is None and play.seconds is None else play.visits), play.seconds

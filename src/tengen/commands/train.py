@@ -1,10 +1,9 @@
 """`tengen train`: learn from the newest shuffle, as a part of a run."""
 
-import argparse
 import os
 from typing import Any
 
-from tengen.commands.arguments import Arg, positive
+from tengen.commands.arguments import Arg, Namespace, positive
 from tengen.commands.part import drive, load, part_arguments, say
 from tengen.errors import OptionError
 from tengen.words import program
@@ -32,14 +31,14 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     missing = [args.coordinator, args.processes, args.process].count(None)
     if missing in (1, 2):
         raise OptionError("--coordinator, --processes and --process: give all of them, or none")
     return _train(args) if missing else _on_hosts(args)
 
 
-def _on_hosts(args: argparse.Namespace) -> int:
+def _on_hosts(args: Namespace) -> int:
     """Be one of the processes of a training."""
     import jax
 
@@ -70,7 +69,7 @@ def _on_hosts(args: argparse.Namespace) -> int:
         jax.distributed.shutdown()
 
 
-def _train(args: argparse.Namespace, beat: Any = None) -> int:
+def _train(args: Namespace, beat: Any = None) -> int:
     """Learn; `beat` is the heartbeat of several processes."""
     from tengen.config.source import RUN_FILE
     from tengen.run.children import PARENT

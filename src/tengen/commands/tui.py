@@ -1,22 +1,19 @@
 """`tengen tui`: the dashboard of the training daemon."""
 
-import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tengen import config as configuration
-from tengen.commands.arguments import BASE, CONFIG_HELP, Arg, overrides
+from tengen.commands.arguments import BASE, CONFIG_HELP, Arg, Namespace, overrides
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
     from tengen.monitor.dashboard.client import StatusClient
 
 HELP = "a dashboard: start the training daemon and watch it, or join one"
-ABOUT = (
-    "Shows a dashboard in the terminal. It starts the training daemon and watches it, or "
-    "joins a daemon that is running already."
-)
+ABOUT = """Shows a dashboard in the terminal. It starts the training daemon and watches it, or joins a daemon that is
+running already."""
 EXAMPLE = "tengen tui go9 --base runs/go9"
 ARGUMENTS = (
     Arg("CONFIG?", CONFIG_HELP),
@@ -27,7 +24,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> int:
     if args.attach is not None:
         if args.config or args.base or args.listen or args.overrides:
             raise OptionError("--attach: that daemon already has its configuration; leave out all other arguments")
@@ -40,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     return show(_daemon(args), config.run.name, args.config)
 
 
-def _daemon(args: argparse.Namespace) -> "StatusClient":
+def _daemon(args: Namespace) -> "StatusClient":
     from tengen.monitor.dashboard.client import ChildClient, Staying
 
     words = [sys.executable, "-m", "tengen", "daemon"]

@@ -1,7 +1,6 @@
 """`tengen uci`: a network for chess programs."""
 
-import argparse
-
+from tengen.commands.arguments import Namespace
 from tengen.commands.thinking import engine_settings, net_arguments, play_settings
 
 HELP = "play for chess programs, which speak UCI"
@@ -11,7 +10,7 @@ EXAMPLE = "tengen uci runs/chess --seconds 5"
 ARGUMENTS = net_arguments()
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     play, engine = play_settings(args), engine_settings(args)
 
     from tengen.engine.uci import session
@@ -19,4 +18,3 @@ def run(args: argparse.Namespace) -> int:
 
     keep_compiled()
     session.serve(args.net, play, engine)
-    return 0

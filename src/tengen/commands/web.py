@@ -1,11 +1,10 @@
 """`tengen web`: runs in the browser, live."""
 
-import argparse
 import os
 import socket
 from pathlib import Path
 
-from tengen.commands.arguments import Arg
+from tengen.commands.arguments import Arg, Namespace
 
 HELP = "watch runs in the browser"
 ABOUT = """Shows runs in the browser while they go on: curves, ladder, games, data, and a board to play against their
@@ -21,7 +20,7 @@ ARGUMENTS = (
 )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: Namespace) -> None:
     from tengen.errors import OptionError, TengenError
 
     if not 0 <= args.port <= 65535:
@@ -66,4 +65,3 @@ def run(args: argparse.Namespace) -> int:
             # Python would wait for the thread that thinks, and nothing interrupts a compilation. No files are open.
             os._exit(130)
         raise
-    return 0
