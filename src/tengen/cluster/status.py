@@ -1,6 +1,6 @@
 """How the nodes of a cluster are doing, as parts of the run's status."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -57,8 +57,8 @@ def _node(
     }
     waits = [actor for actor in actors if actor.waiting]
     busy = [actor for actor in actors if not actor.waiting]
-    # What most of them do, or wait for.
-    doing = _most(actor.words for actor in (busy or waits))
+    words = [actor.words for actor in (busy or waits)]
+    doing = max(words, key=words.count, default="")  # what most of them do, or wait for
     more = [
         rate(speed).replace("/s", " evaluations/s") if speed else "",
         f"{received[0]:,} games, {received[1]:,} rows" if received[0] else "",
@@ -68,8 +68,3 @@ def _node(
     words = ", ".join(filter(None, (f"{doing} ({counted(len(actors), 'actor')})" if actors else "no actor", *more)))
     seconds = min((actor.seconds for actor in (busy or waits)), default=0.0)
     return PartStatus(NODE, name, machine=name, words=words, waiting=not busy, seconds=seconds, figures=figures)
-
-
-def _most(words: Iterable[str]) -> str:
-    found = list(words)
-    return max(found, key=found.count, default="")

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tengen.errors import TengenError
 from tengen.protocol import messages
@@ -152,7 +152,7 @@ class DaemonClient:
             return line
 
 
-class Server:
+class Server(contextlib.AbstractContextManager):
     """All clients. Any thread may call any method."""
 
     def __init__(
@@ -169,9 +169,6 @@ class Server:
         self._path: tuple[Path, int] | None = None  # of the socket, and its inode
         self._number = 0
         self._closed = threading.Event()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tengen.daemon.core import Core, DaemonStage
 from tengen.daemon.server import DaemonClient, Server
@@ -32,7 +32,7 @@ _EVERY = 1.0  # seconds between two statuses
 _LOOK = 0.1  # seconds between two checks for the end
 
 
-class Service:
+class Service(contextlib.AbstractContextManager):
     """The daemon. Nothing is open before `open`; the end of a `with` closes everything."""
 
     def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
@@ -41,9 +41,6 @@ class Service:
         self._reporter = DaemonReporter(self.core)
         self._listens = False
         self._telling = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._server.close()

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tengen import jax_setup
 from tengen.config.sections import Config
@@ -78,7 +78,7 @@ def device_variables(
     return {kind: jax_setup.restricted(backend, numbers) for kind, numbers in chosen.items()}
 
 
-class Asynchronous:
+class Asynchronous(contextlib.AbstractContextManager):
     """Keeps the chosen parts running. `leads`: it is the driver that writes RUN/metrics.jsonl."""
 
     def __init__(
@@ -122,9 +122,6 @@ class Asynchronous:
         except BaseException:
             self._closing.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._closing.close()

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import jax
 
@@ -29,7 +29,7 @@ TRAINER = "main"
 SESSION = "session"  # the kind of metrics with which every start of a run begins
 
 
-class InProcessRun:
+class InProcessRun(contextlib.AbstractContextManager):
     """One run in the directory `base`. Subclasses have `prepare`, which resumes it, and `run`."""
 
     kind = ""  # as `tengen status` shows it
@@ -43,9 +43,6 @@ class InProcessRun:
         self.counts = RunCounts()
         self._display, self._tensorboard = display, tensorboard
         self._closing = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: object = None, error: BaseException | None = None, trace: object = None) -> None:
         if error is None:

@@ -241,30 +241,23 @@ def _key(written: str, known: Mapping[str, FlatSetting]) -> str:
     if written in known or (section in known and known[section].shape.container == "mapping"):
         return written  # a setting, or one of the options of a user's network
     below = [key for key in known if key.startswith(f"{section}.")] if section else list(known)
-    short = [key for key in below if last in (key.rpartition(".")[2], _initials(key.rpartition(".")[2]))]
+    ends = {key: key.rpartition(".")[2] for key in below}
+    initials = {key: "".join(word[:1] for word in end.split("_")) for key, end in ends.items() if "_" in end}
+    short = [key for key in below if last in (ends[key], initials.get(key))]  # lr for learning_rate
     if len(short) == 1:
         return short[0]
     if any(key.startswith(f"{written}.") for key in known):
         raise _Wrong(f"{written}: is a section, expected one of {', '.join(k for k in known if k.startswith(written))}")
     if short:
         raise _Wrong(f"{written}: could be any of {', '.join(short)}; write one of them")
-    words = _unknown(section, last, below) if below else _unknown("", last, list(known))
-    raise _Wrong(f"{written}: {words}")
-
-
-def _unknown(section: str, last: str, below: Sequence[str]) -> str:
-    """A message with the setting that was probably meant, at any depth of the section, or with all of them."""
-    ends = {key.rpartition(".")[2]: key for key in reversed(below)}
-    if near := difflib.get_close_matches(last, ends, n=1):
-        return f"unknown key, did you mean {ends[near[0]]}?"
+    if not below:
+        section, below = "", list(known)
+    names = {key.rpartition(".")[2]: key for key in reversed(below)}
+    if near := difflib.get_close_matches(last, names, n=1):
+        raise _Wrong(f"{written}: unknown key, did you mean {names[near[0]]}?")
     depth = section.count(".") + 1 if section else 0
-    return schema.unknown("key", "", dict.fromkeys(".".join(key.split(".")[: depth + 1]) for key in below))
-
-
-def _initials(name: str) -> str:
-    """lr for learning_rate; empty for a single word."""
-    words = name.split("_")
-    return "".join(word[:1] for word in words) if len(words) > 1 else ""
+    shown = dict.fromkeys(".".join(key.split(".")[: depth + 1]) for key in below)
+    raise _Wrong(f"{written}: {schema.unknown('key', '', shown)}")
 
 
 def is_number(value: Any) -> bool:

@@ -117,23 +117,17 @@ def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool, int]:
         # Libraries count the available cores when they are imported, which happens later than this.
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process.pid, share.cores)
-    return *_wait(process, stop), offset
-
-
-def _wait(process: "subprocess.Popen[bytes]", stop: Stop) -> tuple[int, bool]:
     terminated: float | None = None
     while True:
-        try:
-            return process.wait(_BEAT), False
-        except subprocess.TimeoutExpired:
-            pass
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(_BEAT), False, offset
         if terminated is None and stop():
             terminated = time.monotonic()
             process.terminate()
         elif terminated is not None and time.monotonic() - terminated > GRACE:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
-            return process.wait(), True
+            return process.wait(), True, offset
 
 
 def _wait_for_folder(folder: Path, stop: Stop) -> bool:
