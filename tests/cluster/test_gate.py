@@ -15,6 +15,7 @@ from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
 from tengen.errors import TengenError
 from tengen.loop.parts.gate import GatePart
+from tengen.loop.parts.running import Once
 from tengen.match import results
 from tengen.nets.specs import FILE_NAME
 from tengen.run import directory, networks
@@ -178,7 +179,7 @@ class LearnerStage:
         self.components = SimpleNamespace(game=None)
         self._budget = SimpleNamespace(until_closing=lambda elapsed: left)
         self._metrics, self.trainer, self._saved_step = SimpleNamespace(elapsed=0.0), SimpleNamespace(step=1), 1
-        self._gate, self._gate_end, self._passed_over = self, math.inf, set()
+        self._gate, self._gate_end, self._say_once = self, math.inf, Once(self.said.append)
         self.busy, self.weights, self.collected = True, "", ""
 
     def _refresh(self) -> None:

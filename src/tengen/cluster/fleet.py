@@ -27,6 +27,7 @@ from tengen.cluster.connection import RayCluster, last_line, why_it_died
 from tengen.cluster.elsewhere import CLOSING
 from tengen.config.sections import Config
 from tengen.errors import TengenError
+from tengen.loop.parts.running import Once
 from tengen.selfplay.driver import NoFiniteNumbers
 from tengen.selfplay.finished import Finished
 
@@ -76,7 +77,7 @@ class Fleet:
         cluster: RayCluster,
         config: Config,
         session: int,
-        say: Callable[[str], object],
+        say: Callable[[str], None],
         *,
         opponents: Mapping[str, SentNetwork] | None = None,
         reserved: int = 0,
@@ -109,7 +110,7 @@ class Fleet:
         self._failures = 0  # actors in a row that died without a result
         self._errors = Counter[str]()  # node -> errors of self-play there since its last result
         self._listened = math.inf  # when the actors were last asked
-        self._told: set[str] = set()
+        self._tell = Once(say)
         self._lock, self._over, self._news = threading.RLock(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._keep, name="fleet", daemon=True)
         self._unpacker = ThreadPoolExecutor(1, "unpacking")
@@ -386,11 +387,6 @@ class Fleet:
         if member.status is None:
             return "an unknown node"
         return self.names.get(member.status.node, member.status.node[:8])
-
-    def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            self._say(text)
 
 
 def _node(member: FleetActor) -> str:

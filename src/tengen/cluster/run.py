@@ -18,6 +18,7 @@ from tengen.cluster.gate import ClusterGate, GateActor
 from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged, TengenError
 from tengen.loop.fused import Fused
+from tengen.loop.parts.running import Once
 from tengen.match import results
 from tengen.monitor.display import Display
 from tengen.nets import saving
@@ -50,7 +51,7 @@ class ClusterRun(Fused):
         self._rating: RatingElsewhere | None = None  # if there is room for it
         self._gate: ClusterGate | None = None  # if there is one
         self._accepted = ""  # the network that plays, if there is a gate
-        self._passed_over: set[str] = set()  # accepted networks that could not be read, and about which that was said
+        self._say_once = Once(lambda text: self.reporter.say(text))
         self._judged: NetworkCounts | None = None
         self._gate_end = math.inf  # when the last match must end, by the monotonic clock
         self._rated = ""  # the network that was rated last, likewise
@@ -175,9 +176,7 @@ class ClusterRun(Fused):
                 self.weights = self.networks.parameters(entry.name)
                 net = saving.load(entry.path, self.components.game)
             except TengenError as error:
-                if entry.name not in self._passed_over:
-                    self._passed_over.add(entry.name)
-                    self.reporter.say(f"an accepted network cannot play, an older one does instead: {error}")
+                self._say_once(f"an accepted network cannot play, an older one does instead: {error}")
                 continue
             self._accepted = entry.name
             self._take_network(net, entry.name)

@@ -21,6 +21,7 @@ from tengen import jax_setup
 from tengen.config.sections import Config
 from tengen.data.shuffle.folders import newest as newest_shuffle
 from tengen.errors import OptionError, TengenError
+from tengen.loop.parts.running import Once
 from tengen.monitor.display import Display
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.run import children, metrics, networks, part_status
@@ -112,7 +113,7 @@ class Asynchronous(contextlib.AbstractContextManager):
         self._since: dict[str, tuple[tuple[str, float], float]] = {}  # what a part reported, and since when
         self._due = {"show": 0.0, "count": 0.0}
         self._before: tuple[float, RunStatus] | None = None
-        self._complaints: set[str] = set()
+        self._complain = Once(display.say)
         self._closing = contextlib.ExitStack()
         self._metrics = self._closing.enter_context(Metrics(base, since=began)) if leads else None
         try:
@@ -289,11 +290,6 @@ class Asynchronous(contextlib.AbstractContextManager):
             yield
         except (TengenError, OSError) as error:
             self._complain(str(error))
-
-    def _complain(self, text: str) -> None:
-        if text not in self._complaints:
-            self._complaints.add(text)
-            self._display.say(text)
 
     def _is_due(self, what: str, every: float) -> bool:
         now = self._clock()

@@ -30,7 +30,6 @@ from tengen.run.status import RunStatus
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
 from tengen.selfplay.finished import on_host
-from tengen.train.session import TrainingSession
 
 _COMPILING_SHARE = 0.5  # a guess: compiling the learner or the first match takes this share of compiling the games
 
@@ -64,9 +63,7 @@ class Fused(RatedRun):
             self.reporter.say(note)
         # The network that plays the first games, until it is rated. A run may have been stopped before that.
         self._untrained = parts.weights() if self.rater.rated() is None else None
-        folder = self.base / "train" / TRAINER
-        self.session = TrainingSession(self.trainer, folder, config.train.checkpoints, self.reporter.say)
-        closing.callback(self.session.close)
+        self._open_session(config.train.checkpoints)
         store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(
             *(self.base, self.session, store, game, parts.capacity, parts.form, config.data.max_chunk_rows)
@@ -97,10 +94,6 @@ class Fused(RatedRun):
     @property
     def name(self) -> str:
         return networks.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.counts.rows)
-
-    @property
-    def figures(self) -> dict[str, float]:
-        return self.session.figures
 
     @property
     def network_path(self) -> Path | None:
@@ -315,6 +308,3 @@ class Fused(RatedRun):
             *(self.figures or None, self._playing, self.session.seconds),
             played=self.collector.tally.values() if self.collector.tally.games else None,
         )
-
-    def _show(self, stage: str, waiting: str = "") -> None:
-        self.reporter.show(stage, self._standing(), waiting)

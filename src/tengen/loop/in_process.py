@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from tengen.analysis import run_chart
+from tengen.config.settings.train import CheckpointSettings
 from tengen.errors import TengenError
 from tengen.loop.rating import Rater
 from tengen.match.results import MatchResult
@@ -24,6 +25,7 @@ from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import RatedNetwork, RunStatus
 from tengen.run.time_budget import SteadyProgress, TimeBudget
+from tengen.train.session import TrainingSession
 
 TRAINER = "main"
 SESSION = "session"  # the kind of metrics with which every start of a run begins
@@ -34,6 +36,7 @@ class InProcessRun(contextlib.AbstractContextManager):
 
     kind = ""  # as `tengen status` shows it
     trainer: Any
+    session: TrainingSession[Any]
 
     def __init__(
         self, config: Any, base: Path, display: Display, *, tensorboard: bool = False, began: float | None = None
@@ -62,6 +65,19 @@ class InProcessRun(contextlib.AbstractContextManager):
         for note in self._metrics.notes:
             self.reporter.say(note)
         self._watch = ConfigWatch(self.base, self.config, self.reporter.say)
+
+    def _open_session(self, settings: CheckpointSettings) -> None:
+        folder = self.base / "train" / TRAINER
+        self.session = TrainingSession(self.trainer, folder, settings, self.reporter.say)
+        self._closing.callback(self.session.close)
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """The trainer's last figures."""
+        return self.session.figures
+
+    def _show(self, stage: Any, waiting: str = "") -> None:
+        self.reporter.show(stage, self._standing(), waiting)
 
     def _before_exit(self, *flushes: Callable[[], object]) -> None:
         """While the run is open, a process that must end at once calls these, the last one first, then reports."""

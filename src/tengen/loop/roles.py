@@ -16,13 +16,13 @@ from tengen import importing, nets
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.importing import UserCodeError
-from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
+from tengen.loop.in_process import SESSION, InProcessRun
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
 from tengen.run import first_network, locks, networks, safe_exit
 from tengen.run.goals import RunCounts
 from tengen.run.status import RunStatus
-from tengen.train.session import TrainingSession, read_extras
+from tengen.train.session import read_extras
 from tengen.words import figure
 
 _NEVER = 10**15  # steps
@@ -53,9 +53,7 @@ class RoleRun(InProcessRun):
         self.reporter.show("building the networks", RunStatus(self.counts))
         locks.remove_unfinished(self.base, alone=True)  # this process alone writes here
         self.trainer = make(first_network.local(config, self.base))
-        folder = self.base / "train" / TRAINER
-        self.session = TrainingSession(self.trainer, folder, config.checkpoints, self.reporter.say)
-        self._closing.callback(self.session.close)
+        self._open_session(config.checkpoints)
         if self.session.extras is not None:
             self._resume(self.session.extras)
         self.counts = replace(self._now(), sessions=self.counts.sessions + 1)
@@ -67,10 +65,6 @@ class RoleRun(InProcessRun):
         self._metrics.advance(found.seconds)
         self.counts = replace(self.counts, sessions=found.sessions)
         self.reporter.say(f"going on from step {self.trainer.step:,}")
-
-    @property
-    def figures(self) -> Mapping[str, float]:
-        return self.session.figures
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Learn until the goal is reached or `stop` says so; then write everything.
@@ -167,9 +161,6 @@ class RoleRun(InProcessRun):
         return RunStatus(
             self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self.session.seconds
         )
-
-    def _show(self, stage: str) -> None:
-        self.reporter.show(stage, self._standing())
 
 
 def make(config: TrainerConfig) -> Trainer[Any]:

@@ -19,7 +19,7 @@ from tengen.config.sections import Config
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
 from tengen.games.players import Player
-from tengen.loop.parts.running import Say, is_full
+from tengen.loop.parts.running import Once, Say, is_full
 from tengen.match import players, results
 from tengen.match.gate_match import GateMatch
 from tengen.match.results import MatchResult
@@ -52,7 +52,7 @@ class GatePart(Part):
         self._search = players.strongest(config.search, config.gate.simulations)
         self._running: _Running | None = None
         self._loaded: dict[str, Player] = {}
-        self._passed_over: set[str] = set()  # accepted networks that could not play, and about which that was said
+        self._say_once = Once(say)
         self._figures = {"accepted": 0, "rejected": 0, "games": 0}
         self._waiting = 0  # candidates besides the one that plays
         self._compiled = False  # whether a match was begun before
@@ -192,9 +192,7 @@ class GatePart(Part):
             try:
                 return self._player(entry)
             except TengenError as error:
-                if entry.name not in self._passed_over:
-                    self._passed_over.add(entry.name)
-                    self._say(f"an accepted network cannot play, an older one does instead: {error}")
+                self._say_once(f"an accepted network cannot play, an older one does instead: {error}")
         return None
 
     def _player(self, entry: NetworkEntry) -> Player:

@@ -24,7 +24,7 @@ from tengen.data.loader.sources import FileList
 from tengen.data.shuffle.folders import ShuffledFile, ShuffleGone, newest
 from tengen.errors import TengenError
 from tengen.loop.parts import export
-from tengen.loop.parts.running import Say
+from tengen.loop.parts.running import Once, Say
 from tengen.loop.parts.shuffle import ShuffledRows
 from tengen.run import directory, first_network, goals, networks, safe_exit
 from tengen.run.metrics import Metrics
@@ -118,7 +118,7 @@ class TrainPart(Part):
         self._first_epoch = self._state.epoch
         self._files: ShuffledRows | None = None
         self._sums = EpochSums()
-        self._complaints: set[str] = set()  # made so far
+        self._complain = Once(lambda reason: say(f"skipped: {reason}"))  # about a shuffle, or a file of one
 
     @property
     def figures(self) -> dict[str, float]:
@@ -301,11 +301,6 @@ class TrainPart(Part):
         used = Counter(self._state.used)
         least = min((used[file.sha256] for file in files), default=0)
         return [file for file in files if used[file.sha256] == least < self._config.ring.passes_per_shuffle]
-
-    def _complain(self, reason: str) -> None:
-        if reason not in self._complaints:
-            self._complaints.add(reason)
-            self._say(f"skipped: {reason}")
 
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
