@@ -28,7 +28,7 @@ def run(args: Namespace) -> None:
     import jax
 
     from tengen.jax_setup import explaining_memory, keep_compiled
-    from tengen.loop import estimate, measure
+    from tengen.loop import estimate
     from tengen.loop.components import Components
 
     keep_compiled()
@@ -38,10 +38,10 @@ def run(args: Namespace) -> None:
     with explaining_memory():
         parts = Components(config)
         print(f"{config.run.name} on {jax.devices()[0].device_kind}\n\nmemory of the device")
-        print("\n".join(estimate.describe_memory(parts.memory(), measure.memory_there())))
+        print("\n".join(estimate.describe_memory(parts.memory(), estimate.memory_there())))
         print(estimate.describe_disk(parts.form.row_bytes) + "\n", flush=True)
         parts.check_memory()
-        found = measure.measure(parts, config, args.seconds, _show)
+        found = estimate.measure(parts, config, args.seconds, _show)
     print("\n".join(estimate.describe(found, config)))
     if plan:
         print("\non a cluster")

@@ -141,7 +141,7 @@ def _planned(args: Namespace, say: Any) -> tuple[Any, Any]:
 def _drive(driver: Any, for_programs: bool, where: str) -> int:
     """Run it, on a terminal with a live table; returns the exit code. `where` has the options to continue with."""
     from tengen.run.signals import Stopping
-    from tengen.sweep.live import screen
+    from tengen.sweep.report import screen
 
     with screen(driver, sys.stderr if for_programs else sys.stdout) as say, Stopping(say) as stopping:
         driver.run(lambda: stopping.asked)

@@ -163,9 +163,8 @@ class Sync(RatedRun):
 
     def _rate(self, name: str, weights: Any, seconds: float, *, last: bool = False) -> None:
         self._stage = "rating"
-        self._play_matches(
-            name, weights, seconds, lambda words: self._show_part(Progress(words)), self._stop, last=last
-        )
+        show = lambda words: self._show_part(Progress(words))  # noqa: E731
+        self._play_matches(name, weights, seconds, show, self._stop, last=last)
 
     def _draw(self) -> None:
         self.networks.look()

@@ -1,20 +1,33 @@
-"""The results of a sweep: a table, the best first, the effect of each setting, and a picture."""
+"""The results of a sweep: a table, the best first, the effect of each setting, a picture, and what users see meanwhile.
 
+On a terminal the table is kept up to date below the messages; elsewhere there are only the messages.
+"""
+
+import contextlib
 import json
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.text import Text
 
 from tengen.analysis.chart import Chart, wider
 from tengen.analysis.drawing import Drawing
 from tengen.config.source import RUN_FILE
+from tengen.monitor.display import View, open_display
 from tengen.monitor.text_chart import framed, plot
+from tengen.run import metrics
 from tengen.sweep.driver import Driver, figure
+from tengen.sweep.folder import SweepFolder
 from tengen.sweep.scoring import TrialScore, comparable
 from tengen.sweep.space import is_number
 from tengen.sweep.strategies import Number
+from tengen.words import figure as rounded
 from tengen.words import program
 
 _BAR, _FEW = 30, 8  # characters of a bar; values of a setting that get one each
@@ -273,3 +286,68 @@ def _rounds(drawing: Drawing, at: tuple[int, int], report: SweepReport) -> None:
 
 def _colour(report: SweepReport, row: ReportRow, usual: str) -> str:
     return _BEST if report.best is not None and row.trial == report.best.trial else usual
+
+
+_LEFT_OVER = 4  # lines of a terminal that the table leaves free
+
+
+def publish(folder: SweepFolder, found: SweepReport) -> None:
+    text = "\n\n".join(filter(None, (table(found), effects(found))))
+    folder.write("table.txt", text + "\n")
+    folder.write("results.json", json.dumps(values(found), indent=1) + "\n")
+    folder.write("plot.svg", svg(found))
+
+
+class SweepView(View):
+    """The table of trials, and the progress of those that are running."""
+
+    def __init__(self) -> None:
+        self._table: list[str] = []
+        self._running: tuple[tuple[str, Path], ...] = ()
+
+    def update(self, state: Driver) -> None:
+        found = make(state)
+        publish(state.folder, found)
+        self._table = table(found).splitlines()
+        self._running = tuple((trial, state.folder.trial(trial)) for trial in sorted(state.running))
+
+    def lines(self, *, last: bool = False) -> tuple[str, ...]:
+        return ()
+
+    def draw(self) -> "SweepView":
+        return self
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows, running = self._table, self._running
+        room = max(console.size.height - _LEFT_OVER - len(running), 2)
+        if len(rows) > room:
+            rows = [*rows[: room - 1], f"... {len(rows) - room + 1} more"]
+        lines = [*rows, *(f"{trial}: {standing(folder)}" for trial, folder in running)]
+        yield Group(*(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
+
+
+def standing(folder: Path) -> str:
+    """The progress of a run according to its newest metrics, in words."""
+    line = metrics.last(folder / metrics.NAME)
+    if line is None:
+        return "starting"
+    words = [f"{line['elapsed'] / 60:.1f} minutes"]
+    if line["kind"] == "progress":
+        words += [f"{line[name]:,} {name}" for name in ("games", "steps") if isinstance(line.get(name), int)]
+        if isinstance(loss := line.get("loss"), float):
+            words.append(f"loss {rounded(loss)}")
+    return ", ".join(words)
+
+
+@contextlib.contextmanager
+def screen(driver: Driver, stream: TextIO | None) -> Iterator[Callable[[str], None]]:
+    """Show the driver's work while this is open; yields a function that prints a message with the time."""
+    display = open_display(SweepView(), stream, beat=1.0, transient=True)  # the results are printed at the end
+
+    def say(text: str) -> None:
+        display.say(f"{time.strftime('%H:%M:%S')} {text}")
+
+    driver.listen(say, lambda: display.update(driver))
+    display.update(driver)
+    with display:
+        yield say
