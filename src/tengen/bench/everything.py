@@ -124,14 +124,8 @@ def _messages(
 
     It is in a new session: what it starts is killed with it. `environment` has variables besides those of this process.
     """
-    process = subprocess.Popen(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=output,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-        env={**os.environ, **environment},
-    )
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": output, "stdin": subprocess.DEVNULL}
+    process = subprocess.Popen(words, **streams, start_new_session=True, env={**os.environ, **environment})
     assert process.stdout is not None
     lines: queue.Queue[bytes] = queue.Queue()
     reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)

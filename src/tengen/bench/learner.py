@@ -127,17 +127,10 @@ class LoaderCase(NamedTuple):
 
     def measure(self, way: str, paths: list[Path]) -> LoadedRows:
         """Load the files in one of the ways."""
-        more: dict[str, dict[str, Any]] = {
-            "order": {},
-            "reservoir": {"reservoir_rows": self.reservoir},
-            "pool": {
-                "reservoir_rows": self.reservoir,
-                "pool_chunks": len(paths),
-                "start_chunks": len(paths),
-                "chunk_share": self.share,
-            },
-        }
-        settings = LoaderSettings(batch=self.batch, readers=self.readers, **more[way])
+        more: dict[str, Any] = {} if way == "order" else {"reservoir_rows": self.reservoir}
+        if way == "pool":
+            more |= {"pool_chunks": len(paths), "start_chunks": len(paths), "chunk_share": self.share}
+        settings = LoaderSettings(batch=self.batch, readers=self.readers, **more)
         source = Folder(paths[0].parent) if way == "pool" else FileList(paths)
         with Loader(source, self.form, self.game, settings) as loader:
             if way == "pool":

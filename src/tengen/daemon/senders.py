@@ -34,6 +34,7 @@ from tengen.interop.lc0.exchange import FILE_NAME as LC0_FILE
 from tengen.nets.specs import FILE_NAME
 
 _TAIL = 300  # characters of a command's output
+_STREAMS: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
 
 
 class Sender(Protocol):
@@ -105,15 +106,8 @@ class CommandSender:
     def send(self, name: str, path: Path) -> None:
         try:
             words = [*shlex.split(self._command), str(path.absolute())]
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                start_new_session=True,  # so that all that it starts can be ended with it
-            )
+            # In a new session, so that all that it starts can be ended with it.
+            process = subprocess.Popen(words, **_STREAMS, text=True, errors="replace", start_new_session=True)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise SendError(f"{redact.hide(self._command)}: {reason}") from None

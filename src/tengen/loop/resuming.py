@@ -52,8 +52,13 @@ def resume(
     max_chunk_rows: int | None = None,
 ) -> ResumedRun:
     """Add what was played since the session's checkpoint, and read the newest `capacity` rows back."""
-    counts, last = (RunCounts(), -1) if session.extras is None else _read(session.extras, session.folder)
-    notes = [] if session.extras is None else [f"going on from step {session.trainer.step:,}"]
+    counts, last, notes = RunCounts(), -1, []
+    if (found := session.extras) is not None:
+        if "ring" in found:
+            advice = "go on with --mode sync or async, or with its parts"
+            raise TengenError(f"{session.folder}: was trained by a part of a pipeline; {advice}")
+        saved = read_extras(_Extras, found, session.folder)
+        counts, last, notes = saved.counts, saved.chunk, [f"going on from step {session.trainer.step:,}"]
     locks.remove_unfinished(base, alone=True)  # this process alone writes here
     loaded = store.read_newest(capacity, form, GameIdentity.of(game), max_chunk_rows)
     listing = store.listing()
@@ -86,12 +91,3 @@ def since(counts: RunCounts, last: int, store: Store) -> RunCounts:
 
 def _number(value: Any) -> float:
     return value if isinstance(value, int | float) and 0 <= value < 2**53 else 0
-
-
-def _read(found: dict[str, Any], folder: Path) -> tuple[RunCounts, int]:
-    if "ring" in found:
-        raise TengenError(
-            f"{folder}: was trained by a part of a pipeline; go on with --mode sync or async, or with its parts"
-        )
-    saved = read_extras(_Extras, found, folder)
-    return saved.counts, saved.chunk

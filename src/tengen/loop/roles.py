@@ -55,16 +55,13 @@ class RoleRun(InProcessRun):
         self.trainer = make(first_network.local(config, self.base))
         self._open_session(config.checkpoints)
         if self.session.extras is not None:
-            self._resume(self.session.extras)
+            found = read_extras(_Extras, self.session.extras, self.session.folder)
+            self._metrics.advance(found.seconds)
+            self.counts = replace(self.counts, sessions=found.sessions)
+            self.reporter.say(f"going on from step {self.trainer.step:,}")
         self.counts = replace(self._now(), sessions=self.counts.sessions + 1)
         self.reporter.write(SESSION, {"session": self.counts.sessions, "steps": self.trainer.step, "mode": "fused"})
         self._before_exit(self._keep)
-
-    def _resume(self, extras: Mapping[str, Any]) -> None:
-        found = read_extras(_Extras, extras, self.session.folder)
-        self._metrics.advance(found.seconds)
-        self.counts = replace(self.counts, sessions=found.sessions)
-        self.reporter.say(f"going on from step {self.trainer.step:,}")
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Learn until the goal is reached or `stop` says so; then write everything.
@@ -157,10 +154,9 @@ class RoleRun(InProcessRun):
         batches = [role.settings for role in self.trainer.roles.values() if role.settings is not None]
         learned = self.trainer.step * sum(getattr(settings, "batch", 0) for settings in batches)
         kept = sum(len(role.replay_buffer) for role in self.trainer.roles.values() if role.replay_buffer is not None)
-        name = f"{self.config.run.name}-s{self.trainer.step}"
-        return RunStatus(
-            self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self.session.seconds
-        )
+        step, seconds = self.trainer.step, self.session.seconds
+        name = f"{self.config.run.name}-s{step}"
+        return RunStatus(self._now(), step, learned, kept, name, self.figures or None, 0.0, seconds)
 
 
 def make(config: TrainerConfig) -> Trainer[Any]:

@@ -96,11 +96,6 @@ class RayExecutor:
     def _room(self) -> int:
         return self._share.room(self._cluster.nodes())
 
-    def _start(self) -> Any:
-        options = {"num_cpus": self._share.cpus, "num_gpus": self._share.gpus, "max_concurrency": 2}
-        again = {"max_restarts": _RETRIES, "max_task_retries": _RETRIES}
-        return self._ray.remote(**options, **again, **self._cluster.where())(TrialActor).remote()
-
     @property
     def free(self) -> int:
         room = self._room()  # also looks for nodes that have joined and must be left out
@@ -112,7 +107,9 @@ class RayExecutor:
         packed = b""
         if self._packs:
             packed = pack({RUN_FILE: Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
-        actor = self._start()
+        options = {"num_cpus": self._share.cpus, "num_gpus": self._share.gpus, "max_concurrency": 2}
+        again = {"max_restarts": _RETRIES, "max_task_retries": _RETRIES}
+        actor = self._ray.remote(**options, **again, **self._cluster.where())(TrialActor).remote()
         found = actor.run.remote(spec, self._share, self._token, packed)
         self._running[found] = spec, actor
 

@@ -79,9 +79,11 @@ class GatePart(Part):
         self._forget_if_changed(candidates)
         if self._running is not None:
             return self._go_on(self._running)
-        if not candidates:
-            return self._nothing_to_test()
-        return self._begin(candidates[0])
+        if candidates:
+            return self._begin(candidates[0])
+        if (newest := networks.newest(self._base)) is None:
+            return waiting("no candidate to test: the first that comes is accepted without games", **self._figures)
+        return waiting(f"no candidate to test; {newest.name} is the newest accepted network", **self._figures)
 
     def close(self) -> None:
         self._running, self._loaded = None, {}
@@ -200,12 +202,6 @@ class GatePart(Part):
             dtype = self._config.net.dtype
             self._loaded[entry.name] = players.saved(entry.name, entry.path, self._game, self._search, dtype)
         return self._loaded[entry.name]
-
-    def _nothing_to_test(self) -> Progress:
-        newest = networks.newest(self._base)
-        if newest is None:
-            return waiting("no candidate to test: the first that comes is accepted without games", **self._figures)
-        return waiting(f"no candidate to test; {newest.name} is the newest accepted network", **self._figures)
 
     def _did(self, words: str) -> Progress:
         return Progress(words, figures=dict(self._figures))
