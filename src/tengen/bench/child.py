@@ -60,7 +60,6 @@ def measure(jobs: Iterable[parts.Job], tell: Callable[..., None], errors: TextIO
 
 
 def _end_with(parent: int) -> None:
-    """End the process when its parent has died."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

@@ -60,7 +60,6 @@ def run_check(args: Namespace) -> int:
 
 
 def _summary(config: configuration.Config | configuration.TrainerConfig) -> str:
-    """The game, its options, the network, and how many games are played."""
     settings = schema.values(config.game) if config.game else ()
     game = [f"{setting.name} {configuration.render_value(value)}" for setting, value in settings]
     words = [", ".join(game).removeprefix("name ") or "a game of the program"]

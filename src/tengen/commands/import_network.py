@@ -40,7 +40,6 @@ def run(args: Namespace) -> None:
 
 
 def _to_go_on(net: Path) -> str:
-    """The command for a run that goes on from the network, with the same architecture."""
     from tengen import nets
     from tengen.nets import saving
 

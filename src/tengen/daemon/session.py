@@ -322,7 +322,6 @@ class DaemonSession:
         self.trainer.earn(0)
 
     def _facts(self) -> dict[str, Any]:
-        """The facts about the network, for its folder and the metrics."""
         return {
             "run": self.config.run.name,
             "trainer": TRAINER,
@@ -352,7 +351,6 @@ class DaemonSession:
 
 
 def _made(base: Path) -> Iterator[MadeNetwork]:
-    """The last networks of the run, the newest first."""
     for entry in networks.accepted(base)[: -_REMEMBERED - 1 : -1]:
         facts, when = _MadeFacts(), time.time()
         with contextlib.suppress(TengenError, OSError):

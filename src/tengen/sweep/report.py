@@ -269,7 +269,6 @@ def _setting(drawing: Drawing, at: tuple[int, int], report: SweepReport, key: st
 
 
 def _rounds(drawing: Drawing, at: tuple[int, int], report: SweepReport) -> None:
-    """Score against budget, with a line per trial."""
     points = [point for row in report.rows for point in row.history]
     budgets = sorted({float(budget) for budget, _ in points})
     place_of = dict(zip(budgets, placed(budgets), strict=True))
