@@ -5,6 +5,7 @@ memory of the device that the others measure.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import queue
@@ -128,7 +129,12 @@ def _messages(
     process = subprocess.Popen(words, **streams, start_new_session=True, env={**os.environ, **environment})
     assert process.stdout is not None
     lines: queue.Queue[bytes] = queue.Queue()
-    reader = threading.Thread(target=_read, args=(process.stdout, lines), daemon=True)
+
+    def read(stream: IO[bytes]) -> None:
+        for line in itertools.chain(stream, [b""]):
+            lines.put(line)
+
+    reader = threading.Thread(target=read, args=(process.stdout,), daemon=True)
     reader.start()
     try:
         while True:
@@ -146,12 +152,6 @@ def _messages(
         process.wait()
         reader.join(5.0)
         process.stdout.close()
-
-
-def _read(stream: IO[bytes], lines: "queue.Queue[bytes]") -> None:
-    for line in stream:
-        lines.put(line)
-    lines.put(b"")
 
 
 def _last_words(output: IO[bytes]) -> str:

@@ -68,7 +68,9 @@ class ClusterRun(Fused):
         self._block = min(_BLOCK, self.components.capacity)
         session, config, say = self.counts.sessions, self.config, self.reporter.say
         wanted = int(config.cluster.gate) + 1
-        reserved = min(self._spare(), wanted)
+        room, actors = self._cluster.room(), config.cluster.actors
+        spare = room // _ROOM_FOR_MATCHES if actors == "auto" else max(room - actors, 0)
+        reserved = min(spare, wanted)
         if config.cluster.gate:
             elsewhere = Elsewhere(GateActor, self._cluster, config, session * SESSIONS) if reserved else None
             if elsewhere is not None:
@@ -83,10 +85,6 @@ class ClusterRun(Fused):
         self.fleet.start()
         self._closing.enter_context(safe_exit.before(self._keep_arrived))
         self._closing.callback(self.fleet.finish)
-
-    def _spare(self) -> int:
-        room, actors = self._cluster.room(), self.config.cluster.actors
-        return room // _ROOM_FOR_MATCHES if actors == "auto" else max(room - actors, 0)
 
     def _gate_stops(self) -> bool:
         return self._stop() or time.monotonic() >= self._gate_end

@@ -41,13 +41,10 @@ def run(args: Namespace) -> None:
         print("\n".join(estimate.describe_memory(parts.memory(), estimate.memory_there())))
         print(estimate.describe_disk(parts.form.row_bytes) + "\n", flush=True)
         parts.check_memory()
-        found = estimate.measure(parts, config, args.seconds, _show)
+        # Progress goes to standard error, to keep it out of results in a file or pipe.
+        show = lambda text: print(f"{text} ...", file=sys.stderr, flush=True)  # noqa: E731
+        found = estimate.measure(parts, config, args.seconds, show)
     print("\n".join(estimate.describe(found, config)))
     if plan:
         print("\non a cluster")
         print("\n".join(estimate.describe_cluster(found, plan)))
-
-
-def _show(text: str) -> None:
-    """Print progress to standard error, to keep it out of results in a file or pipe."""
-    print(f"{text} ...", file=sys.stderr, flush=True)

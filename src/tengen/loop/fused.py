@@ -148,10 +148,6 @@ class Fused(RatedRun):
         return jax.default_backend() != "cpu"
 
     @property
-    def _compiles(self) -> bool:
-        return self._ahead is not None and not self._ahead.done()
-
-    @property
     def _waiting(self) -> str:
         """What learning waits for before its first step, in words."""
         first = self.config.data.first_rows
@@ -199,7 +195,8 @@ class Fused(RatedRun):
         session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
         if self.counts.rows < self.config.data.first_rows:
             return
-        if not session.started and (self._compiles or self._left < self._compiling):
+        compiles = self._ahead is not None and not self._ahead.done()
+        if not session.started and (compiles or self._left < self._compiling):
             return  # games are played until then, or the run would be over before the first step
 
         def allowed() -> int:
