@@ -234,7 +234,7 @@ ALLOWED = {
     "data/shuffle/shuffle.py": "makes new files",
     "data/format/chunk.py": "writes into an open zip",
     "data/format/katago_writing.py": "writes a zip in memory",
-    "cluster/packing.py": "reads arrays in memory",
+    "cluster/actor.py": "reads arrays in memory",
     "sweep/ray_executor.py": "writes and reads a tar in memory",
     "data/format/tars.py": "reads a tar that is open",
     "config/source.py": "reads what is installed with the package",
