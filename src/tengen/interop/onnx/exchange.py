@@ -175,7 +175,7 @@ def _apply(graph: OnnxGraph, equation: Any, twin: Any, inputs: Sequence[Tensor])
     if key is not None and equation.primitive.name not in ("scan", "while"):
         found = (part.params[key] for part in (equation, twin))
         inner = [each if hasattr(each, "consts") else jax.extend.core.ClosedJaxpr(each, ()) for each in found]
-        return _run(graph, *inner, inputs)
+        return _run(graph, inner[0], inner[1], inputs)
     pairs = zip(equation.outvars, twin.outvars, strict=True)
     outputs = [Tensor("", _shape(one.aval, other.aval), one.aval.dtype.name) for one, other in pairs]
     if equation.primitive.name == "broadcast_in_dim":
