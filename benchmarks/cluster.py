@@ -46,10 +46,18 @@ from typing import Any
 import numpy as np
 
 from tengen.analysis.drawing import Chart, short, ticks, titled
-from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, PublishedNetwork, SelfplayActor
+from tengen.cluster.actor import (
+    ActorPlace,
+    ActorStatus,
+    GamesChunk,
+    PlayedChunks,
+    PublishedNetwork,
+    SelfplayActor,
+    pack,
+    unpack,
+)
 from tengen.cluster.connection import library
 from tengen.cluster.nodes import NodeShares
-from tengen.cluster.packing import GamesChunk, pack, unpack
 from tengen.config import load
 from tengen.config.sections import Config
 from tengen.monitor.display import Display

@@ -10,7 +10,7 @@ import sys
 
 import jax
 
-from tengen.bench import go_program
+from tengen.bench import games
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
         print("this benchmark needs an NVIDIA GPU; JAX found only", jax.devices()[0].device_kind)
         return 1
     wrong = 0
-    for found in go_program.measure(repeats=7):
+    for found in games.go_programs(repeats=7):
         plain, program, nodes = map(found.microseconds, (found.plain, found.program, found.nodes))
         wrong += found.differ
         print(

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from tengen.bench import child, everything, parts
-from tengen.bench.everything import Doing, Event, Skipped, measure
+from tengen.bench.everything import BenchTable, Doing, Event, Skipped, measure
 from tengen.bench.figures import BenchReport, Figure, Machine
 from tengen.bench.parts import BenchPart, seconds_left
-from tengen.bench.table import BenchTable
 
 HERE = Machine("cpu", "cpu", 1, "0.11.2")
 GOOD = Figure("good", 2.0, "x")

@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 
-from tengen.cluster import packing
-from tengen.cluster.actor import ActorPlace, PublishedNetwork, SelfplayActor
+from tengen.cluster.actor import ActorPlace, GamesChunk, PublishedNetwork, SelfplayActor, SentNetwork
+from tengen.cluster.elsewhere import RatingActor
 from tengen.cluster.gate import GateActor
-from tengen.cluster.opponents import SentNetwork
-from tengen.cluster.packing import GamesChunk
-from tengen.cluster.rating import RatingActor
 from tengen.config.sections import Config
 from tengen.cores import LIMIT
 from tengen.errors import OptionError
@@ -45,7 +42,7 @@ def test_the_next_call_plays_while_games_are_packed(monkeypatch: pytest.MonkeyPa
         assert actor.second.wait(LONG), "nobody plays meanwhile"
         return GamesChunk(board, 10, 0, 2, b"")
 
-    monkeypatch.setattr(packing, "pack", pack)
+    monkeypatch.setattr("tengen.cluster.actor.pack", pack)
     actor.take(0, PublishedNetwork([], tiny()))
     with ThreadPoolExecutor(2) as callers:
         calls = [callers.submit(actor.play) for _ in range(2)]
@@ -60,7 +57,6 @@ def test_files_are_removed_before_the_process_is_killed(tmp_path: Path, monkeypa
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     place, found = ActorPlace(1, 1, 1.0), []
     actors = GateActor(tiny(), place), RatingActor(tiny(), place), SelfplayActor(tiny(), place)
-    actors[1]._build()
     assert len(list(tmp_path.iterdir())) == 2
     for actor in actors:
         actor.close()
@@ -71,7 +67,7 @@ def test_files_are_removed_before_the_process_is_killed(tmp_path: Path, monkeypa
         reading.close()
         assert list(tmp_path.iterdir()) == []
 
-    monkeypatch.setattr("tengen.selfplay.driver.SelfplayDriver", read)
+    monkeypatch.setattr("tengen.cluster.actor.SelfplayDriver", read)
     reading = SelfplayActor(tiny(), place)
     reading._driver(tiny())
     assert found == [], "without opponents there is no folder"

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tengen.cluster import address
+from tengen.cluster import connection
 from tengen.cluster.connection import connected
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.errors import OptionError, TengenError
@@ -54,7 +54,7 @@ def test_something_else_at_the_address() -> None:
         with pytest.raises(
             OptionError, match=rf"^--address {where}: what answers there is no Ray cluster, or hangs \("
         ):
-            address.check(where)
+            connection.check(where)
         server.shutdown()
 
 
@@ -81,24 +81,24 @@ def guarded() -> Iterator[str]:
 
 def test_a_token_is_used_where_it_is_asked_for(guarded: str, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="the cluster asks for a token, and there is none here: set RAY_AUTH_TOKEN"):
-        address.check(guarded)
+        connection.check(guarded)
     (tmp_path / ".ray").mkdir()
     (tmp_path / ".ray" / "auth_token").write_text("right\n")
-    address.check(guarded)
+    connection.check(guarded)
     assert os.environ["RAY_AUTH_MODE"] == "token", "by which Ray sends it"
     os.environ["RAY_AUTH_TOKEN"] = "wrong"
     with pytest.raises(OptionError, match="the cluster has another token than this node"):
-        address.check(guarded)
+        connection.check(guarded)
     os.environ["RAY_AUTH_MODE"] = "disabled"
     with pytest.raises(OptionError, match="RAY_AUTH_MODE must be unset or token"):
-        address.check(guarded)
+        connection.check(guarded)
 
 
 def test_ray_on_this_machine_writes_no_token_into_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "ray", raising=False)
-    address.own_token()
+    connection.own_token()
     assert os.environ["RAY_AUTH_MODE"] == "token"
     assert len(os.environ["RAY_AUTH_TOKEN"]) == 64
     with patch.dict(os.environ, {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": ""}):
-        address.own_token()
+        connection.own_token()
         assert os.environ["RAY_AUTH_MODE"] == "disabled", "it was chosen by the user"

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tengen.cluster.actor import SelfplayActor
-from tengen.cluster.packing import pack
+from tengen.cluster.actor import SelfplayActor, pack
 from tests.helpers.fake_ray import finished
 from tests.helpers.paths import BENCHMARKS
 

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from tengen.cluster import fleet
-from tengen.cluster.actor import ActorStatus, PlayedChunks, PublishedNetwork
+from tengen.cluster.actor import ActorStatus, PlayedChunks, PublishedNetwork, SentNetwork, pack
 from tengen.cluster.connection import why_it_died
 from tengen.cluster.fleet import SESSIONS, Delivery
-from tengen.cluster.opponents import SentNetwork
-from tengen.cluster.packing import pack
 from tengen.errors import TengenError
 from tengen.selfplay.driver import NoFiniteNumbers
 from tests.helpers.fake_ray import RESULT, FleetSetting, RayError, RayTaskError, finished

@@ -8,14 +8,14 @@ from typing import Any, cast
 import pytest
 
 from tengen import files
-from tengen.cluster.elsewhere import TaskResult
+from tengen.cluster.elsewhere import Elsewhere, TaskResult
 from tengen.cluster.fleet import Fleet
-from tengen.cluster.gate import ClusterGate, JudgedCandidate
+from tengen.cluster.gate import ClusterGate, GateActor, JudgedCandidate
 from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
 from tengen.errors import TengenError
-from tengen.loop.parts import running
 from tengen.loop.parts.gate import GatePart
+from tengen.loop.parts.running import Once
 from tengen.match import results
 from tengen.nets.specs import FILE_NAME
 from tengen.run import directory, networks
@@ -27,10 +27,11 @@ from tests.helpers.tiny_runs import Listener, tiny
 taken = Fleet.take
 
 
-class Stage:
-    """Stands for `Elsewhere`: the test says how a match ended."""
+class Stage(Elsewhere):
+    """The test says how a match ended."""
 
     def __init__(self) -> None:
+        super().__init__(GateActor, Any, tiny(), 1)
         self.asked: list[tuple[Any, ...]] = []
         self.result: TaskResult | None = None
         self.again: list[bool] = []
@@ -42,8 +43,9 @@ class Stage:
         found, self.result = self.result, None
         return found
 
-    def change(self, config: Any, *, again: bool) -> None:
-        self.again.append(again)
+    def change(self, config: Any, section: str) -> bool:
+        self.again.append(super().change(config, section))
+        return self.again[-1]
 
 
 class GateSetting:
@@ -150,7 +152,7 @@ def test_the_learner_does_not_ask_again_at_once_for_what_cannot_be_read(
 ) -> None:
     setting, pauses = GateSetting(tmp_path), []
     monkeypatch.setattr(GatePart, "run_once", lambda part: waiting("no network can be read"))
-    monkeypatch.setattr(running, "pause", lambda seconds, stop: pauses.append(seconds))
+    monkeypatch.setattr("tengen.cluster.gate.pause", lambda seconds, stop: pauses.append(seconds))
     (tmp_path / networks.ACCEPTED / setting.first / FILE_NAME).unlink()
     for number in (1, 2):
         assert not setting.gate.look(0.5)
@@ -177,7 +179,7 @@ class LearnerStage:
         self.components = SimpleNamespace(game=None)
         self._budget = SimpleNamespace(until_closing=lambda elapsed: left)
         self._metrics, self.trainer, self._saved_step = SimpleNamespace(elapsed=0.0), SimpleNamespace(step=1), 1
-        self._gate, self._gate_end, self._passed_over = self, math.inf, set()
+        self._gate, self._gate_end, self._say_once = self, math.inf, Once(self.said.append)
         self.busy, self.weights, self.collected = True, "", ""
 
     def _refresh(self) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tengen.cluster.packing import pack, unpack
+from tengen.cluster.actor import pack, unpack
 from tests.helpers.fake_ray import finished
 
 

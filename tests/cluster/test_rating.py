@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tengen.cluster.actor import ActorPlace
-from tengen.cluster.rating import RatedMatches, RatingActor, RatingElsewhere, place
+from tengen.cluster.elsewhere import RatedMatches, RatingActor, RatingElsewhere, place
 from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
 from tengen.match.results import MatchResult
@@ -54,7 +54,7 @@ def test_the_untrained_network_is_rated_first_and_the_last_network_plays_everybo
     actor, nothing = RatingActor(tiny(), ActorPlace(1, 1, 0.0)), lambda: None
     path = tmp_path / "ratings" / "results.jsonl"
     path.parent.mkdir()
-    actor._rater = SimpleNamespace(rate=rate, path=path, refresh=nothing, results=[], notes=[])
+    actor._built = SimpleNamespace(rate=rate, path=path, refresh=nothing, results=[], notes=[])
     actor._networks = cast(Any, SimpleNamespace(look=nothing, parameters=lambda name: 2.0))
     actor._structure = jax.tree.structure({"a": 0.0})
     actor.rate("new", b"", {"new": b"1"}, 60.0, last, [np.float32(1.0)])

@@ -2,7 +2,7 @@
 
 from tengen.cluster.actor import ActorStatus
 from tengen.cluster.nodes import ClusterNode, NodeShares
-from tengen.cluster.status import of_nodes
+from tengen.cluster.run import of_nodes
 from tests.helpers.fake_ray import RESULT, FleetSetting
 
 

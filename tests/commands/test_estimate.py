@@ -40,11 +40,11 @@ def test_seconds_that_cannot_be(capsys: pytest.CaptureFixture[str], seconds: str
 
 
 def test_what_does_not_fit_is_not_measured(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    from tengen.loop import components, measure
+    from tengen.loop import components, estimate
 
-    for module in (measure, components):
+    for module in (estimate, components):
         monkeypatch.setattr(module, "device_memory", lambda: 1000)
-    monkeypatch.setattr(measure, "measure", pytest.fail)
+    monkeypatch.setattr(estimate, "measure", pytest.fail)
     assert main(["estimate", "tic_tac_toe", *sets()]) == 2
     out, err = capsys.readouterr()
     assert " of 1.0 kB" in out

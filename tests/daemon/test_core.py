@@ -11,8 +11,8 @@ import pytest
 from tengen import jax_setup, nets
 from tengen.daemon import core as core_module
 from tengen.daemon.core import Core
+from tengen.daemon.service import DaemonReporter
 from tengen.daemon.session import DaemonSession
-from tengen.daemon.status import DaemonReporter
 from tengen.errors import TengenError
 from tengen.interop.lc0 import weights_file
 from tengen.loop.parts import export

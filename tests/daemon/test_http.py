@@ -12,7 +12,7 @@ import pytest
 
 from tengen import redact
 from tengen.config.settings.daemon import UploadSettings
-from tengen.daemon.http import HttpSender, SendError
+from tengen.daemon.senders import HttpSender, SendError
 from tengen.daemon.uploads import Uploads
 from tests.daemon.test_uploads import Said, http, network
 from tests.helpers.patience import LONG, eventually

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from tengen.daemon.clients import DaemonClient
-from tengen.daemon.server import STANDARD, Server
+from tengen.daemon.server import STANDARD, DaemonClient, Server
 from tengen.errors import TengenError
 from tengen.protocol import messages
 from tengen.protocol.encoding import decode, encode

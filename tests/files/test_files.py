@@ -14,8 +14,7 @@ import pytest
 import tengen
 from tengen import config, files
 from tengen.config.settings.daemon import UploadSettings
-from tengen.daemon.http import HttpSender
-from tengen.daemon.senders import CopySender
+from tengen.daemon.senders import CopySender, HttpSender
 from tengen.data.format import chunk
 from tengen.data.records.records import load_records
 from tengen.data.shuffle import folders
@@ -29,7 +28,7 @@ from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
 from tengen.roles import replay
 from tengen.run import children, directory, metrics, networks, part_status
-from tengen.sweep import copying
+from tengen.sweep import folder
 from tengen.sweep.folder import SweepFolder
 
 KINDS = ("FIFO", "socket", "folder", "device", "dangling link")
@@ -95,7 +94,7 @@ RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the plan of a sweep": ("plan.json", lambda path: SweepFolder(path.parent).open()),
     "a run that is copied": (
         "run/a.json",
-        lambda path: copying.copy_run(path.parent, path.parent.parent / "copy") or missing(),
+        lambda path: folder.copy_run(path.parent, path.parent.parent / "copy") or missing(),
     ),
     "a network that is copied": ("net/model.safetensors", lambda path: copied(path)),
 }
@@ -235,7 +234,7 @@ ALLOWED = {
     "data/format/chunk.py": "writes into an open zip",
     "data/format/archive.py": "lists the members of an open zip",
     "data/format/katago_writing.py": "writes a zip in memory",
-    "cluster/packing.py": "reads arrays in memory",
+    "cluster/actor.py": "reads arrays in memory",
     "sweep/ray_executor.py": "writes and reads a tar in memory",
     "data/format/tars.py": "reads a tar that is open",
     "config/source.py": "reads what is installed with the package",

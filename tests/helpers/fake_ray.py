@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tengen.cluster.actor import ActorStatus, PlayedChunks
+from tengen.cluster.actor import ActorStatus, GamesChunk, PlayedChunks
 from tengen.cluster.fleet import Fleet
 from tengen.cluster.nodes import NodeShares
-from tengen.cluster.packing import GamesChunk
 from tengen.selfplay.finished import Finished
 from tests.helpers.tiny_runs import tiny
 

@@ -500,7 +500,7 @@ def test_a_program_that_cannot_be_compiled_ahead_is_left_to_the_first_step() -> 
     loop.trainer = SimpleNamespace(compile=lambda: 1 / 0)
     with loop:
         loop._compile_ahead()
-    assert not loop._compiles
+    assert loop._ahead is None or loop._ahead.done()
 
 
 def test_a_run_that_fails_waits_for_the_thread_that_compiles() -> None:

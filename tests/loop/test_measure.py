@@ -6,9 +6,9 @@ import jax
 import pytest
 
 from tengen import games
-from tengen.loop import measure as measuring
+from tengen.loop import estimate as measuring
 from tengen.loop.components import Components
-from tengen.loop.measure import measure
+from tengen.loop.estimate import measure
 from tests.helpers.tiny_runs import tiny
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import TengenError
-from tengen.sweep.copying import copy_run
+from tengen.sweep.folder import copy_run
 
 
 @pytest.fixture

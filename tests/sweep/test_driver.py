@@ -12,9 +12,8 @@ from tengen import schema
 from tengen.errors import OptionError
 from tengen.sweep import plan
 from tengen.sweep.driver import Driver
-from tengen.sweep.executor import Ended
 from tengen.sweep.folder import SweepFolder
-from tengen.sweep.trial import TrialResult, TrialSpec
+from tengen.sweep.trial import Ended, TrialResult, TrialSpec
 
 
 class Killed(BaseException):

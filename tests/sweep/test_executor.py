@@ -9,8 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tengen import schema
-from tengen.sweep.executor import Ended, LocalExecutor
-from tengen.sweep.trial import Share, TrialResult, TrialSpec
+from tengen.sweep.trial import Ended, LocalExecutor, Share, TrialResult, TrialSpec
 
 SHARES = (Share((0,)), Share((1,)))
 

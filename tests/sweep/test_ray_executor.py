@@ -12,9 +12,8 @@ from tengen.cluster.connection import CheckedNodes, joined
 from tengen.cluster.nodes import ClusterNode
 from tengen.errors import OptionError
 from tengen.sweep import ray_executor
-from tengen.sweep.executor import Ended
 from tengen.sweep.ray_executor import RayExecutor, TrialShare, trial_share
-from tengen.sweep.trial import Share, TrialResult, TrialSpec
+from tengen.sweep.trial import Ended, Share, TrialResult, TrialSpec
 
 CPU = ClusterNode("0a", "box", 4.0, 0.0)
 

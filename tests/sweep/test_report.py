@@ -13,15 +13,13 @@ import resvg_py
 from rich.console import Console
 
 from tengen.monitor.display import TerminalDisplay
-from tengen.sweep import live, plan, report
+from tengen.sweep import plan, report
 from tengen.sweep.driver import Driver
-from tengen.sweep.executor import LocalExecutor
 from tengen.sweep.folder import SweepFolder
-from tengen.sweep.plot import svg
-from tengen.sweep.report import ReportRow, SweepReport
+from tengen.sweep.report import ReportRow, SweepReport, svg
 from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
-from tengen.sweep.trial import TrialResult
+from tengen.sweep.trial import LocalExecutor, TrialResult
 from tests.helpers.analyses import pixels
 
 
@@ -169,7 +167,7 @@ def test_the_words_of_the_picture_show_in_a_viewer_with_one_named_font() -> None
 
 
 def test_files_for_people(driver: Driver) -> None:
-    live.publish(driver.folder, report.make(driver))
+    report.publish(driver.folder, report.make(driver))
     assert (driver.folder.path / "table.txt").read_text().startswith("trial")
     assert json.loads((driver.folder.path / "results.json").read_text())["strategy"] == "halving"
     ElementTree.parse(driver.folder.path / "plot.svg")
@@ -177,7 +175,7 @@ def test_files_for_people(driver: Driver) -> None:
 
 def test_lines_and_a_table_on_a_terminal(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = io.StringIO()
-    with live.screen(driver, plain) as say:
+    with report.screen(driver, plain) as say:
         say("hello")
     assert plain.getvalue().endswith(" hello\n")
     metrics = driver.folder.trial("000") / "metrics.jsonl"
@@ -185,7 +183,7 @@ def test_lines_and_a_table_on_a_terminal(driver: Driver, monkeypatch: pytest.Mon
     metrics.write_text('{"time": "t", "elapsed": 90, "kind": "progress", "games": 1204, "steps": 7, "loss": 2.5}\n')
     drawn = io.StringIO()
     console = Console(file=drawn, force_terminal=True, width=100, height=30, color_system=None)
-    with TerminalDisplay(live.SweepView(), console) as table:
+    with TerminalDisplay(report.SweepView(), console) as table:
         table.update(driver)
         table.say("hello")
     assert "000: 1.5 minutes, 1,204 games, 7 steps, loss 2.50" in drawn.getvalue()
@@ -196,4 +194,4 @@ def test_lines_and_a_table_on_a_terminal(driver: Driver, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("text", ["", "garbage\n", '{"time": "t", "elapsed": 6, "kind": "session"}\n'])
 def test_how_a_run_stands_that_says_little(tmp_path: Path, text: str) -> None:
     (tmp_path / "metrics.jsonl").write_text(text)
-    assert live.standing(tmp_path) in ("starting", "0.1 minutes")
+    assert report.standing(tmp_path) in ("starting", "0.1 minutes")

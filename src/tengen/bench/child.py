@@ -17,7 +17,8 @@ from typing import Any, TextIO
 
 from tengen import schema
 from tengen.bench import parts
-from tengen.bench.figures import Figure, Machine
+from tengen.bench.figures import Machine
+from tengen.jax_setup import keep_compiled
 
 
 def main(words: list[str]) -> int:
@@ -28,15 +29,17 @@ def main(words: list[str]) -> int:
     def tell(**message: Any) -> None:
         print(json.dumps(message), file=lines, flush=True)
 
+    if words[:1] != ["loop"]:  # which measures a process of its own, with a cache of its own
+        keep_compiled()  # a device that does not work is explained
     if not words:
-        tell(machine=dataclasses.asdict(_machine()))
+        import jax
+
+        devices = jax.local_devices()
+        found = Machine(devices[0].device_kind, jax.default_backend(), len(devices), jax.__version__)
+        tell(machine=dataclasses.asdict(found))
         return 0
     part, machine = parts.find(words[0]), schema.from_json(Machine, words[1])
-    if part.name != "loop":  # which measures a process of its own, with a cache of its own
-        from tengen.jax_setup import keep_compiled
-
-        keep_compiled()
-    return measure(part.jobs(machine), tell)
+    return measure(part.jobs(machine.backend == "cpu"), tell)
 
 
 def measure(jobs: Iterable[parts.Job], tell: Callable[..., None], errors: TextIO | None = None) -> int:
@@ -46,7 +49,9 @@ def measure(jobs: Iterable[parts.Job], tell: Callable[..., None], errors: TextIO
         tell(doing=words)
         try:
             for figure in function():
-                tell(figure=dataclasses.asdict(_checked(figure)))
+                if not 0 < figure.value < float("inf"):
+                    raise ValueError(f"{figure.name}: {figure.value} is no measurement")
+                tell(figure=dataclasses.asdict(figure))
         except Exception as error:
             traceback.print_exc(file=errors)
             failed = True
@@ -55,26 +60,9 @@ def measure(jobs: Iterable[parts.Job], tell: Callable[..., None], errors: TextIO
 
 
 def _end_with(parent: int) -> None:
-    """End the process when its parent has died."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
-
-
-def _checked(figure: Figure) -> Figure:
-    if not 0 < figure.value < float("inf"):
-        raise ValueError(f"{figure.name}: {figure.value} is no measurement")
-    return figure
-
-
-def _machine() -> Machine:
-    from tengen.jax_setup import keep_compiled
-
-    keep_compiled()  # a device that does not work is explained
-    import jax
-
-    devices = jax.local_devices()
-    return Machine(devices[0].device_kind, jax.default_backend(), len(devices), jax.__version__)
 
 
 if __name__ == "__main__":

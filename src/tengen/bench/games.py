@@ -1,13 +1,14 @@
 """Steps per second of the rules: step, legal mask and observation of a batch of games, next to pgx.
 
-Both sides run the same loop: choose a legal move by a cheap pseudo-random rule, play it, and keep the new state, mask
-and observation, so that all three must really be computed at every step.
+All sides run the same loop: choose a legal move by a cheap pseudo-random rule, play it, and keep the new state, mask
+and observation, so that all three must really be computed at every step. Go's GPU program is compared with the plain
+version: the same results on random games, and the time of both.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,14 +16,23 @@ from jax import Array
 
 from tengen import games
 from tengen.bench.figures import RATIO, Figure
-from tengen.bench.timing import Clock, in_turn
+from tengen.bench.timing import Clock, Timing, in_turn
+from tengen.games.core import Game
 from tengen.jax_setup import explaining_memory
+
+SETTINGS = (
+    {"ko": "simple", "suicide": False},
+    {"ko": "positional", "suicide": False},
+    {"ko": "situational", "suicide": True},
+)
+_BOARDS = ((9, 4096), (19, 512))  # size, and games at once
+_STEPS = 100  # of one measurement
+_COMPARED = 64  # games whose results are compared
+_MOVES = 150  # of each of them
 
 
 @dataclass(frozen=True)
 class BenchCase:
-    """One row of the table."""
-
     label: str
     game: str
     options: dict[str, Any]
@@ -51,7 +61,6 @@ class BenchResult:
         return asdict(self) | {"steps_per_second": self.steps_per_second}
 
     def figures(self) -> list[Figure]:
-        """For `tengen bench all`."""
         name = f"rules, {self.label}, {self.batch} games" + (f", after {self.after} moves" if self.after else "")
         found = [Figure(name, self.microseconds, "us", self.noise)]
         if self.pgx_microseconds is not None:
@@ -90,9 +99,12 @@ def measure(
         game = games.make(case.game, **case.options)
         keys = jax.random.split(jax.random.key(seed), case.batch)
         node = jax.eval_shape(lambda key, game=game: game.split(game.init(key))[0], keys[0])
-        functions = {"ours": _ours(game, keys, steps, after)}
-        if with_pgx and (pgx_game := _pgx_counterpart(case.game, case.options)):
-            functions["pgx"] = _pgx(pgx_game, keys, steps, after)
+        states = jax.jit(jax.vmap(game.init))(keys)
+        begun = (states, jax.jit(jax.vmap(game.look))(states))
+        functions = {"ours": _ours(game.step_and_look, begun, steps, after)}
+        if with_pgx and (env := _pgx_counterpart(case.game, case.options)):
+            first, step = jax.jit(jax.vmap(env.init))(keys), jax.vmap(env.step)
+            functions["pgx"] = _playing(first, step, lambda now: now.legal_action_mask, steps, after)
         with explaining_memory("--batch"):
             found = in_turn(functions, repeats, now)
         ours, theirs = found["ours"], found.get("pgx")
@@ -133,7 +145,7 @@ Step = Callable[[Any, Array], Any]
 
 
 def _playing(start: Any, step: Step, mask: Callable[[Any], Array], steps: int, after: int) -> Callable[[], Any]:
-    """The loop that both sides run. `start` is all that a step gives."""
+    """The loop that all sides run. `start` is all that a step gives."""
 
     def play(first: int, last: int) -> Callable[[Any], Any]:
         return jax.jit(lambda now: jax.lax.fori_loop(first, last, lambda i, now: step(now, choose(mask(now), i)), now))
@@ -144,16 +156,9 @@ def _playing(start: Any, step: Step, mask: Callable[[Any], Array], steps: int, a
     return lambda: measured(start)
 
 
-def _ours(game: games.Game, keys: Array, steps: int, after: int) -> Callable[[], Any]:
-    states = jax.jit(jax.vmap(game.init))(keys)
-    start = (states, jax.jit(jax.vmap(game.look))(states))
-    step: Step = lambda now, actions: game.step_and_look(now[0], actions)  # noqa: E731
-    return _playing(start, step, lambda now: now[1].legal, steps, after)
-
-
-def _pgx(env: Any, keys: Array, steps: int, after: int) -> Callable[[], Any]:
-    start = jax.jit(jax.vmap(env.init))(keys)
-    return _playing(start, jax.vmap(env.step), lambda now: now.legal_action_mask, steps, after)
+def _ours(step: Step, start: tuple[Any, Any], steps: int, after: int = 0) -> Callable[[], Any]:
+    """For `step_and_look` and what it gives."""
+    return _playing(start, lambda now, actions: step(now[0], actions), lambda now: now[1].legal, steps, after)
 
 
 def _pgx_counterpart(game: str, options: dict[str, Any]) -> Any | None:
@@ -169,3 +174,58 @@ def _pgx_counterpart(game: str, options: dict[str, Any]) -> Any | None:
         return None
     name = game.removeprefix("pgx:")
     return pgx.make(name) if name in pgx.available_envs() else None
+
+
+class GoTimes(NamedTuple):
+    """One setting; times are those of all steps."""
+
+    size: int
+    batch: int
+    setting: dict[str, Any]
+    differ: int  # numbers of states, masks and observations that were not equal: 0 is right
+    plain: Timing
+    program: Timing
+    nodes: Timing  # the program on states without the list of all positions, as a search keeps them
+
+    @staticmethod
+    def microseconds(timing: Timing) -> float:
+        return timing.median / _STEPS * 1e6
+
+    def figures(self) -> list[Figure]:
+        rules = f"{self.setting['ko']} ko{', suicide' if self.setting['suicide'] else ''}"
+        where = f"go {self.size}x{self.size}, {rules}, {self.batch} games"
+        times = {"plain version": self.plain, "GPU program": self.program, "GPU program on tree nodes": self.nodes}
+        return [Figure(f"{name}, {where}", self.microseconds(time), "us", time.noise) for name, time in times.items()]
+
+
+def go_programs(repeats: int) -> Iterator[GoTimes]:
+    """All sizes and settings. Needs an NVIDIA GPU."""
+    for size, batch in _BOARDS:
+        for setting in SETTINGS:
+            game: Any = games.make("go", size=size, **setting)
+            states = jax.jit(jax.vmap(game.init))(jax.random.split(jax.random.key(0), batch))
+            nodes = jax.jit(jax.vmap(game.split))(states)[0]
+            look = jax.jit(jax.vmap(game.look))(states)
+            few = jax.tree.map(lambda x: x[:_COMPARED], states)
+            plain = lambda states, actions, game=game: Game.step_and_look(game, states, actions)  # noqa: E731
+            functions = {
+                "plain": _ours(plain, (states, look), _STEPS),
+                "program": _ours(game.step_and_look, (states, look), _STEPS),
+                "nodes": _ours(game.step_and_look, (nodes, look), _STEPS),
+            }
+            yield GoTimes(size, batch, setting, differences(game, few), **in_turn(functions, repeats))
+
+
+def differences(game: Any, states: Any) -> int:
+    """How many numbers of states, masks and observations differ between the two versions in random games."""
+
+    def play(i: Any, carry: Any) -> Any:
+        states, legal, wrong = carry
+        actions = choose(legal, i)
+        plain = Game.step_and_look(game, states, actions)
+        fused = game.fused_step_and_look(states, actions, jnp.zeros(actions.shape, bool))
+        unequal = jax.tree.map(lambda a, b: (a != b).sum(), plain, fused)
+        return plain[0], plain[1].legal, wrong + sum(jax.tree.leaves(unequal))
+
+    start = (states, jax.jit(jax.vmap(game.look))(states).legal, jnp.int32(0))
+    return int(jax.jit(lambda start: jax.lax.fori_loop(0, _MOVES, play, start))(start)[2])

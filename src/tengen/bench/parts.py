@@ -30,7 +30,7 @@ class BenchPart:
     name: str
     about: str
     shares: tuple[float, float]  # of the time, on a GPU and on a CPU; 0 where it has nothing to measure
-    jobs: Callable[[Machine], Iterator[Job]]
+    jobs: Callable[[bool], Iterator[Job]]  # on a CPU, or not
     peer: bool = False  # whether it needs pgx and mctx
 
     def share(self, machine: Machine) -> float:
@@ -46,32 +46,31 @@ class BenchPart:
         return ""
 
 
-def _rules(machine: Machine) -> Iterator[Job]:
+def _rules(cpu: bool) -> Iterator[Job]:
     from tengen.bench import games
 
-    small = machine.backend == "cpu"
     pgx = games.pgx_is_installed()
     later = {"go 9x9": 60, "go 19x19": 250}  # superko compares with more positions as a game goes on
-    suite = games.suite(64 if small else None)
+    suite = games.suite(64 if cpu else None)
     suite.sort(key=lambda case: case.label == "chess")  # pgx's takes longest to compile
     cases = [(case, 0) for case in suite if case.label in later]
-    cases += [] if small else [(case, later[case.label]) for case, _ in cases]
+    cases += [] if cpu else [(case, later[case.label]) for case, _ in cases]
     cases += [(case, 0) for case in suite if case.label not in later]
     for case, after in cases:
 
         def measure(case: games.BenchCase = case, after: int = after) -> Iterable[Figure]:
-            steps, repeats = (10, 3) if small else (100, 5)
+            steps, repeats = (10, 3) if cpu else (100, 5)
             (found,) = games.measure([case], steps, after, repeats, pgx and not after, seed=0)
             return found.figures()
 
         yield f"the rules of {case.label}", measure
 
 
-def _program(machine: Machine) -> Iterator[Job]:
-    from tengen.bench import go_program
+def _program(cpu: bool) -> Iterator[Job]:
+    from tengen.bench import games
 
     def measure() -> Iterator[Figure]:
-        for found in go_program.measure(repeats=5):
+        for found in games.go_programs(repeats=5):
             if found.differ:
                 raise AssertionError(f"the GPU program of Go gives other results than the plain version: {found}")
             yield from found.figures()
@@ -79,63 +78,49 @@ def _program(machine: Machine) -> Iterator[Job]:
     yield "the GPU program of Go", measure
 
 
-def _search(machine: Machine) -> Iterator[Job]:
+def _search(cpu: bool) -> Iterator[Job]:
     from tengen.bench import search
 
-    lines = search.SMALL[:2] if machine.backend == "cpu" else (*search.GPU[:8], *search.CHESS, *search.KATAGO)
-    lines += () if machine.backend == "cpu" else search.GPU[8:]
+    lines = search.SMALL[:2] if cpu else (*search.GPU[:8], *search.CHESS, *search.KATAGO, *search.GPU[8:])
     for line in lines:
-        repeats = 2 if line.simulations >= 800 else 3
-        yield line.name, partial(_searched, line, repeats)
+        yield line.name, partial(search.figures, line, repeats=2 if line.simulations >= 800 else 3)
 
 
-def _searched(line: object, repeats: int, peer: bool = False) -> Iterable[Figure]:
+def _mctx(cpu: bool) -> Iterator[Job]:
     from tengen.bench import search
 
-    assert isinstance(line, search.SearchLine)
-    return search.measure(line, repeats, peer).figures()
+    for line in search.PEER_SMALL if cpu else (*search.PEER[:3], *search.PEER_CHESS, *search.PEER[3:]):
+        yield f"{line.name} next to pgx + mctx", partial(search.figures, line, repeats=3, peer=True)
 
 
-def _mctx(machine: Machine) -> Iterator[Job]:
-    from tengen.bench import search
-
-    lines = search.PEER_SMALL
-    if machine.backend != "cpu":
-        lines = (*search.PEER[:3], *search.PEER_CHESS, *search.PEER[3:])
-    for line in lines:
-        yield f"{line.name} next to pgx + mctx", partial(_searched, line, 3, peer=True)
-
-
-def _learning(machine: Machine) -> Iterator[Job]:
+def _learning(cpu: bool) -> Iterator[Job]:
     from tengen.bench import learner
 
-    if machine.backend == "cpu":
-        yield "learning, b2c32", lambda: learner.figures("b2c32", 9, 64, steps=5, repeats=3)
-        return
-    yield "learning, b6c96", lambda: learner.figures("b6c96", 9, 1024, steps=100, repeats=5)
-    yield "learning, b6c96, larger batch", lambda: learner.figures("b6c96", 9, 4096, steps=50, repeats=3)
-    yield "learning, b10c128", lambda: learner.figures("b10c128", 19, 512, steps=50, repeats=3)
+    # Network, board, batch, steps and repeats.
+    many = (("b6c96", 9, 1024, 100, 5), ("b6c96", 9, 4096, 50, 3), ("b10c128", 19, 512, 50, 3))
+    for line in (("b2c32", 9, 64, 5, 3),) if cpu else many:
+        yield f"learning, {line[0]}, batch {line[2]}", partial(learner.figures, *line)
 
 
-def _loop(machine: Machine) -> Iterator[Job]:
+def _loop(cpu: bool) -> Iterator[Job]:
     from tengen.bench import running
 
-    config, seconds = ("tic_tac_toe", 10.0) if machine.backend == "cpu" else ("go9", 15.0)
+    config, seconds = ("tic_tac_toe", 10.0) if cpu else ("go9", 15.0)
     # A goal of minutes may be shorter than the start takes on a busy CPU.
     options = ("--set", "goal.minutes=60")
-    yield f"`tengen run {config}`", lambda: running.figures(config, seconds, options)
+    yield f"`tengen run {config}`", partial(running.figures, config, seconds, options)
 
 
-def _engine(machine: Machine) -> Iterator[Job]:
+def _engine(cpu: bool) -> Iterator[Job]:
     from tengen.bench import engine
 
-    yield "the engine", lambda: engine.figures(visits=500, repeats=2)
+    yield "the engine", partial(engine.figures, visits=500, repeats=2)
 
 
-def _loader(machine: Machine) -> Iterator[Job]:
-    from tengen.bench import loader
+def _loader(cpu: bool) -> Iterator[Job]:
+    from tengen.bench import learner
 
-    yield "the loader", lambda: loader.figures(repeats=2)
+    yield "the loader", partial(learner.loading, repeats=2)
 
 
 PARTS = (
@@ -151,7 +136,6 @@ PARTS = (
 
 
 def find(name: str) -> BenchPart:
-    """The part of that name, which exists."""
     return next(part for part in PARTS if part.name == name)
 
 

@@ -36,7 +36,6 @@ class RunProcess:
     process: "subprocess.Popen[bytes]"
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
-        """The lines of metrics of a kind so far."""
         return [line for line in metrics.read(self.base / metrics.NAME).lines if line["kind"] == kind]
 
     def first(self, what: str) -> float:

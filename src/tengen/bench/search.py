@@ -26,8 +26,6 @@ _USUAL_MOVES = 20  # before the roots
 
 
 class SearchLine(NamedTuple):
-    """What is searched."""
-
     size: int  # of Go's board; 0 for chess
     net: str
     games: int
@@ -66,7 +64,6 @@ class SearchTimes(NamedTuple):
     peer_bare: Timing | None = None  # of the network with pgx's planes
 
     def rate(self, timing: Timing) -> float:
-        """Evaluations per second."""
         return self.line.games * self.line.evaluations / timing.median
 
     def figures(self) -> list[Figure]:
@@ -127,6 +124,11 @@ def measure(line: SearchLine, repeats: int, peer: bool = False) -> SearchTimes:
     found = in_turn(functions, repeats)
     theirs = (found["peer"], found["peer bare"]) if peer else (None, None)
     return SearchTimes(line, found["bare"], found["search"], depth, compiling, *theirs)
+
+
+def figures(line: SearchLine, repeats: int, peer: bool = False) -> list[Figure]:
+    """For `tengen bench all`."""
+    return measure(line, repeats, peer).figures()
 
 
 def searching(line: SearchLine, game: Game, evaluate: Evaluate) -> Callable[[Any, Any], Any]:

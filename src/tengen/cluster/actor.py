@@ -1,31 +1,125 @@
 """A self-play actor: plays thousands of games on its device, and hands finished ones over every few seconds.
 
-Runs in a worker process of Ray, on any node; it needs no files of the run. Importing this module does not import JAX,
+Runs in a worker process of Ray, on any node; it needs no files of the run. Importing this module does not start JAX,
 because the actor must first limit the memory that JAX takes.
 """
 
+import io
 import os
 import shutil
 import threading
 import time
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tengen.cluster.opponents import SentNetwork, placed
+import jax
+import numpy as np
+
+from tengen import files
 from tengen.config.sections import Config
+from tengen.config.settings.selfplay import named
 from tengen.cores import LIMIT
 from tengen.errors import OptionError
 from tengen.files import lease
-from tengen.jax_setup import use_gpus
-
-if TYPE_CHECKING:
-    from tengen.cluster.packing import GamesChunk
+from tengen.games.core import Game
+from tengen.jax_setup import keep_compiled, use_gpus
+from tengen.loop.components import check_change, check_fits
+from tengen.match import player_spec
+from tengen.nets.specs import FILE_NAME
+from tengen.selfplay.driver import PlayRounds, SelfplayDriver
+from tengen.selfplay.finished import Finished, on_host
 
 _SECONDS = 5.0  # of playing before finished games are handed over, unless there are enough for a file before
+
+
+_LEVEL = 1  # of zlib: higher ones take several times as long and save little
+_COUNTS = ("rows_count", "others_count", "games_count")
+_NESTED = ("rows", "extra")
+
+
+@dataclass(frozen=True)
+class SentNetwork:
+    """A network among `selfplay.opponents`, on its way to nodes that do not have its file."""
+
+    name: str
+    data: bytes  # of its file
+
+
+def read_opponents(config: Config, game: Game) -> dict[str, SentNetwork]:
+    """The networks that texts in `selfplay.opponents` name; fixed players need no file."""
+    found = {}
+    for text in config.selfplay.opponents:
+        role, name, _ = named(text)
+        if (network := player_spec.parse_role(name, role, game).found) is not None:
+            path = network.path if network.path.is_file() else network.path / FILE_NAME
+            found[text] = SentNetwork(network.name, files.read_bytes(path))
+    return found
+
+
+def place_opponents(config: Config, networks: Mapping[str, SentNetwork], folder: Path) -> Config:
+    """The configuration with copies in `folder`, which are made, in place of these networks."""
+    texts = list(config.selfplay.opponents)
+    for number, text in enumerate(texts):
+        if (network := networks.get(text)) is not None:
+            place = folder / str(number) / network.name
+            files.make_folder(place)
+            files.write_bytes(place / FILE_NAME, network.data)
+            texts[number] = f"{named(text).role}={place}:{text.rpartition(':')[2]}"
+    return replace(config, selfplay=replace(config.selfplay, opponents=tuple(texts)))
+
+
 _NONE: Mapping[str, SentNetwork] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class GamesChunk:
+    """Whole games on one board."""
+
+    board: int  # index among the boards of the run
+    rows: int
+    others: int  # rows that are written and not learned from; they follow the others
+    games: int
+    data: bytes  # see `pack`
+
+
+def pack(board: int, parts: Sequence[Finished]) -> GamesChunk:
+    """Games of several calls, whose arrays are on the host (`selfplay.on_host`), in that order."""
+    tables: dict[str, np.ndarray] = {}
+    for name in Finished._fields:
+        if name == "rows":
+            for key in parts[0].rows:
+                cut = [np.split(np.asarray(part.rows[key]), [int(part.rows_count)]) for part in parts]
+                tables[f"{name}.{key}"] = np.concatenate([piece[k] for k in (0, 1) for piece in cut])
+        elif name == "extra":
+            for key in parts[0].extra:
+                tables[f"{name}.{key}"] = np.concatenate([np.asarray(part.extra[key]) for part in parts])
+        elif name not in _COUNTS and getattr(parts[0], name) is not None:
+            tables[name] = np.concatenate([np.asarray(getattr(part, name)) for part in parts])
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **tables)
+    rows = sum(int(part.rows_count) for part in parts)
+    return GamesChunk(
+        board, rows, len(tables["rows.ply"]) - rows, len(tables["length"]), zlib.compress(file.getbuffer(), _LEVEL)
+    )
+
+
+def unpack(chunk: GamesChunk) -> Finished:
+    """The games, as `selfplay.on_host` gives them."""
+    fields: dict[str, Any] = {name: {} for name in _NESTED}
+    with np.load(io.BytesIO(zlib.decompress(chunk.data)), allow_pickle=False) as tables:
+        for name in tables.files:
+            field, _, key = name.partition(".")
+            if key:
+                fields[field][key] = tables[name]
+            else:
+                fields[field] = tables[name]
+    counts = zip(_COUNTS, (chunk.rows, chunk.others, chunk.games), strict=True)
+    fields |= {name: np.int32(count) for name, count in counts}
+    return Finished(**fields)
 
 
 @dataclass(frozen=True)
@@ -64,9 +158,7 @@ class ActorStatus:
 
 @dataclass(frozen=True)
 class PlayedChunks:
-    """The result of one call to `play`."""
-
-    chunks: tuple["GamesChunk", ...]
+    chunks: tuple[GamesChunk, ...]
     evaluations: float
 
 
@@ -103,8 +195,6 @@ class SelfplayActor:
         """Why this device cannot play with changed settings; empty if it can."""
         if self._playing is None:
             return ""
-        from tengen.loop.components import check_change
-
         try:
             check_change(self._driver(config))
         except OptionError as error:
@@ -129,17 +219,12 @@ class SelfplayActor:
             self._note(words="the learner, which has not taken the last chunk yet", waiting=True)
         if not ended:
             return PlayedChunks((), 0.0)
-        from tengen.cluster.packing import pack
-
         # The next call plays meanwhile, so the device does not wait.
         return PlayedChunks(tuple(pack(board, parts) for board, parts in sorted(ended.items())), evaluations)
 
     def _play(self) -> tuple[dict[int, list[Any]], float]:
-        """Games that have ended, by their board, and the evaluations for them."""
         if self._playing is None:
             self._build()
-        from tengen.selfplay.finished import on_host
-
         ended: dict[int, list[Any]] = {}
         began, rows = time.monotonic(), 0
         while True:
@@ -163,12 +248,6 @@ class SelfplayActor:
 
     def _build(self) -> None:
         self._note(words="building the network", waiting=False)
-        import jax
-
-        from tengen.jax_setup import keep_compiled
-        from tengen.loop.components import check_fits
-        from tengen.selfplay.driver import PlayRounds
-
         keep_compiled()
         if self._next is not None:
             self._config = self._next[1].config  # newer settings may have come with the network
@@ -181,8 +260,6 @@ class SelfplayActor:
 
     def _before_round(self) -> tuple[int, int] | None:
         """Take over a newer network and new settings; the budgets of searches."""
-        import jax
-
         assert self._next is not None
         version, network = self._next
         before, self._config = self._config, network.config
@@ -194,21 +271,17 @@ class SelfplayActor:
             self._weights = jax.device_put(jax.tree.unflatten(self._structure, network.leaves), jax.local_devices()[0])
             self._note(version=version)
         self._note(words="playing" if self._rounds.compiled else "compiling the games", waiting=False)
-        return None if network.budgets is None else self._within_settings(network.budgets)
-
-    def _within_settings(self, budgets: tuple[int, int]) -> tuple[int, int]:
-        most = self._config.search.simulations
-        return min(budgets[0], most), min(budgets[1], most)
+        if network.budgets is None:
+            return None
+        full, cheap = (min(budget, self._config.search.simulations) for budget in network.budgets)
+        return full, cheap
 
     def _driver(self, config: Config) -> Any:
-        """Self-play with these settings. It reads the networks of opponents at once."""
-        from tengen.selfplay.driver import SelfplayDriver
-
         if not self._opponents:
             return SelfplayDriver(config)
         with lease.temporary("selfplay") as folder:
             self._folder = Path(folder)
-            return SelfplayDriver(placed(config, self._opponents, self._folder))
+            return SelfplayDriver(place_opponents(config, self._opponents, self._folder))
 
     def _note(self, **values: Any) -> None:
         """Replace the status; `since` is when its words changed."""
@@ -218,7 +291,6 @@ class SelfplayActor:
 
 
 def _node() -> str:
-    """The node of this process; empty outside of Ray."""
     import ray
 
     return ray.get_runtime_context().get_node_id() if ray.is_initialized() else ""

@@ -1,16 +1,23 @@
-"""Connecting to a Ray cluster, or starting Ray on this machine, and checking that the nodes can take part."""
+"""Connecting to a Ray cluster, or starting Ray on this machine, and checking that the nodes can take part.
+
+Whether a cluster answers at an address is found out before Ray itself is imported, which would try for minutes.
+"""
 
 import contextlib
 import logging
 import os
 import platform
 import re
+import secrets
+import socket
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import tengen
-from tengen.cluster.address import check, own_token
+from tengen import files
 from tengen.cluster.nodes import ClusterNode, NodeShares, read_nodes, shares
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.errors import OptionError, TengenError
@@ -21,7 +28,6 @@ _ANSWER = 60.0  # seconds in which a node must start a worker
 _LOOK = 0.2  # seconds between two looks whether it has
 _ATTEMPTS = 3  # to start Ray on this machine: on a busy one, it may not start within the half minute that it allows
 _LATE = "timed out during startup"  # Ray's words for that
-_NO_MEMORY = "Ray ended it, because its machine has too little memory left"
 _OLDEST = (2, 60)  # version of Ray
 
 
@@ -58,7 +64,6 @@ class CheckedNodes:
         return [node for node in read_nodes(self.ray.nodes(), self.names) if self._takes_part(node)]
 
     def exclude(self, node: str, why: str) -> None:
-        """Start nothing on a node any more."""
         self._good.discard(node)
         self.excluded[node] = why
 
@@ -127,11 +132,9 @@ class RayCluster(CheckedNodes):
         self._seat: Any = None
 
     def living(self) -> set[str]:
-        """Ray's names of the living nodes that can take part."""
         return {node.id for node in self.nodes()}
 
     def room(self) -> int:
-        """How many self-play actors the nodes have room for."""
         return sum(self.shares.room(node, node.id == self.own) for node in self.nodes())
 
     def idle(self) -> dict[str, str]:
@@ -140,7 +143,6 @@ class RayCluster(CheckedNodes):
         return {node: why for node, why in found.items() if why}
 
     def start(self, actor: type, *arguments: Any) -> Any:
-        """Start a self-play actor where there is room."""
         options: dict[str, Any] = {"num_cpus": self.shares.cores, "num_gpus": self.shares.gpus, "max_concurrency": 8}
         return self.ray.remote(**options, **self.where())(actor).remote(*arguments)
 
@@ -229,31 +231,112 @@ def one_line(error: BaseException) -> str:
     return f"{text}; install the same everywhere" if text.startswith("Version mismatch") else text
 
 
-def _no_memory(error: BaseException) -> bool:
-    """Whether Ray ended a process to free memory, by its words. A device without memory is an error of the task."""
-    return "address the out of memory issue" in str(error)
+def _lines(error: BaseException) -> list[str]:
+    if "address the out of memory issue" in str(error):  # a device without memory is an error of the task instead
+        return ["Ray ended it, because its machine has too little memory left"]
+    return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
 
 
 def last_line(error: BaseException) -> str:
     """The last line of an error of Ray, which ends with the error of the task."""
-    if _no_memory(error):
-        return _NO_MEMORY
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else type(error).__name__
+    return _lines(error)[-1][:300]
 
 
 def why_it_died(error: BaseException) -> str:
     """Why an actor died, in a few words of Ray."""
-    if _no_memory(error):
-        return _NO_MEMORY
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    reasons = [line for line in lines if "exit" in line.lower() or "node" in line.lower() or "kill" in line.lower()]
-    return " ".join((reasons or lines or [type(error).__name__])[-1].split())[:160]
+    lines = _lines(error)
+    reasons = [line for line in lines if any(word in line.lower() for word in ("exit", "node", "kill"))]
+    return " ".join((reasons or lines)[-1].split())[:160]
 
 
 def described(cluster: RayCluster) -> str:
-    """The cluster in a line."""
     nodes, found = cluster.nodes(), cluster.shares
     each = f"{counted(found.cores, 'core')}" + (f" and {found.gpus:g} GPU" if found.gpus else "")
     learner = f", {found.learner_gpus:g} GPU for the learner" if found.learner_gpus else ""
     return f"{counted(len(nodes), 'node')}, {counted(cluster.room(), 'self-play actor')} of {each}{learner}"
+
+
+_CONNECT = 5.0  # seconds in which the address must answer
+_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"  # the call with which Ray's own programs begin
+_MODE, _TOKEN, _TOKEN_FILE = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
+
+
+def own_token() -> None:
+    """Let the Ray that this process is about to start accept this process alone.
+
+    By default Ray writes a token into the home directory, and later clusters of the user then ask for it. It reads the
+    variables when it is imported.
+    """
+    if _MODE not in os.environ and "ray" not in sys.modules:
+        os.environ[_MODE] = "token"
+        os.environ.setdefault(_TOKEN, secrets.token_hex(32))
+
+
+def check(address: str) -> None:
+    """OptionError unless Ray answers at `HOST:PORT` or, for `auto`, if that must be left to Ray.
+
+    If the cluster asks for a token and there is one, Ray is told to use it.
+    """
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    odd = not host or not port.isdecimal() or not 0 < int(port) < 1 << 16
+    if odd or "://" in address or any(map(str.isspace, address)):
+        raise OptionError(
+            f"--address: expected HOST:PORT of the head node, or auto on one of its nodes, got {address!r}"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
+    except (OSError, UnicodeError) as error:
+        raise OptionError(
+            f"--address {address}: no cluster answers there ({error}); `ray start --head` starts one"
+        ) from None
+    if os.environ.get("RAY_USE_TLS", "0") == "0":
+        _check_ray(address)
+
+
+def _check_ray(address: str) -> None:
+    try:
+        import grpc  # comes with Ray
+    except ImportError:
+        return
+    code, found = grpc.StatusCode, _ask(address, "")
+    if found is code.UNAUTHENTICATED:
+        os.environ.setdefault(_MODE, "token")
+        token = _known_token() if os.environ[_MODE].lower() == "token" else ""
+        if not token:
+            raise OptionError(
+                f"--address {address}: the cluster asks for a token, and there is none here: set {_TOKEN}, or copy "
+                f"~/.ray/auth_token from its head node; {_MODE} must be unset or token"
+            )
+        found = _ask(address, token)
+    if found is code.UNAUTHENTICATED:
+        raise OptionError(f"--address {address}: the cluster has another token than this node ({_TOKEN})")
+    if found is not code.OK:
+        raise OptionError(
+            f"--address {address}: what answers there is no Ray cluster, or hangs "
+            f"({found.name.replace('_', ' ').lower()}); `ray start --head` says its address"
+        )
+
+
+def _ask(address: str, token: str) -> Any:
+    import grpc
+
+    sent = (("authorization", f"Bearer {token}"),) if token else ()
+    try:
+        with grpc.insecure_channel(address) as channel:
+            channel.unary_unary(_ALIVE)(b"", timeout=_CONNECT, metadata=sent)
+    except grpc.RpcError as error:
+        return error.code()  # type: ignore[attr-defined]
+    return grpc.StatusCode.OK
+
+
+def _known_token() -> str:
+    """The token that Ray would use; empty if there is none."""
+    if token := os.environ.get(_TOKEN, "").strip():
+        return token
+    path = os.environ.get(_TOKEN_FILE) or Path.home() / ".ray" / "auth_token"
+    try:
+        return files.read_text(path).strip()
+    except (OSError, RuntimeError, TengenError, UnicodeError):
+        return ""

@@ -1,12 +1,31 @@
-"""Matches on another node, so that the learner goes on: one task at a time, on an actor."""
+"""Matches on another node, so that the learner goes on: one task at a time, on an actor. Ratings are such tasks."""
 
+import contextlib
+import os
+import shutil
 import time
-from collections.abc import Callable
+import weakref
+import zlib
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+
+from tengen import files
 from tengen.cluster.actor import ActorPlace
 from tengen.cluster.connection import RayCluster, last_line
 from tengen.config.sections import Config
+from tengen.cores import LIMIT
+from tengen.errors import TengenError
+from tengen.files import lease
+from tengen.jax_setup import keep_compiled, use_gpus
+from tengen.loop.rating import Rater
+from tengen.nets.specs import FILE_NAME
+from tengen.run import networks
+from tengen.selfplay.driver import SelfplayDriver
 
 _PATIENCE = 900.0  # seconds beyond its time after which a task is given up, for compiling
 _PLACE = 600.0  # seconds in which a node must have room for the actor, and start it
@@ -14,9 +33,46 @@ CLOSING = 3.0
 """Seconds in which an actor removes its files before it is killed."""
 
 
-class TaskResult(NamedTuple):
-    """How a task ended."""
+class MatchActor:
+    """Plays matches of a run in a folder on another node. It keeps what it has compiled."""
 
+    def __init__(self, config: Config, place: ActorPlace) -> None:
+        os.environ[LIMIT] = str(place.cores)
+        use_gpus(place.gpus)
+        self._config, self._built = config, None
+        self._folder = lease.temporary("matches")
+        weakref.finalize(self, self._folder.cleanup)
+        self.base = Path(self._folder.name)
+
+    def ready(self) -> None:
+        """Answers as soon as the process has been started."""
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+    @property
+    def built(self) -> Any:
+        """What plays the matches, which is built when it is first needed."""
+        if self._built is None:
+            keep_compiled()
+            self._built = self._build()
+        return self._built
+
+    def _build(self) -> Any:
+        raise NotImplementedError
+
+
+def place(folder: Path, models: Mapping[str, bytes]) -> None:
+    """Write the files of these networks into a folder, which has no others afterwards."""
+    for old in files.inside(folder):
+        if old.name not in models:
+            shutil.rmtree(old)
+    for network, data in models.items():
+        files.make_folder(folder / network)
+        files.write_bytes(folder / network / FILE_NAME, data)
+
+
+class TaskResult(NamedTuple):
     value: Any  # None if it failed
     why: str = ""  # it failed
 
@@ -26,7 +82,7 @@ class Elsewhere:
 
     def __init__(
         self,
-        actor: type,
+        actor: type[MatchActor],
         cluster: RayCluster,
         config: Config,
         session: int,
@@ -79,15 +135,112 @@ class Elsewhere:
             self._ready = None
         return self._ready is not None and self._clock() >= self._started + _PLACE
 
-    def change(self, config: Config, *, again: bool) -> None:
-        """Use other settings. If those of the tasks have changed, start `again`; what is under way is dropped."""
+    def change(self, config: Config, section: str) -> bool:
+        """Use other settings. If those of the search or of the `section` change, what is under way is dropped."""
+        before, self._config = self._config, config
+        again = any(getattr(config, name) != getattr(before, name) for name in ("search", section))
         if again:
             self.close()
-        self._config = config
+        return again
 
     def close(self) -> None:
-        """End the actor, with what it does."""
         if self._actor is not None:
             self._cluster.ray.wait([self._actor.close.remote()], timeout=CLOSING)
             self._cluster.ray.kill(self._actor)
         self._actor = self._call = None
+
+
+@dataclass(frozen=True)
+class RatedMatches:
+    name: str
+    results: tuple[Any, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class RatingActor(MatchActor):
+    """The same matches as in the learner's process."""
+
+    def rate(
+        self,
+        name: str,
+        results: bytes,
+        models: Mapping[str, bytes],
+        seconds: float,
+        last: bool,
+        untrained: list[Any] | None,
+    ) -> RatedMatches:
+        """The matches of the network `name`, given all earlier results and the files of it and its opponents.
+
+        The `last` of the run also plays those it is sure to beat. `untrained` are the parameters that the run began
+        with, if they are to be rated first.
+        """
+        rater = self.built
+        place(rater.path.parents[1] / networks.ACCEPTED, models)
+        files.write_bytes(rater.path, results)
+        rater.refresh()
+        self._networks.look()
+        before, end = len(rater.results), time.monotonic() + seconds
+        key = jax.random.fold_in(jax.random.key(self._config.run.seed), zlib.crc32(name.encode()) >> 1)
+        if untrained is not None:
+            weights, half = jax.tree.unflatten(self._structure, untrained), end - seconds / 2
+            weights = jax.device_put(weights, jax.local_devices()[0])
+            deque(rater.rate(networks.UNTRAINED, weights, key, left=lambda: half - time.monotonic()), 0)
+        parameters = self._networks.parameters(name)
+        deque(rater.rate(name, parameters, key, left=lambda: end - time.monotonic(), everybody=last), 0)
+        notes, rater.notes = tuple(rater.notes), []
+        return RatedMatches(name, tuple(rater.results[before:]), notes)
+
+    def _build(self) -> Rater:
+        # Opponents in self-play are no players here, and this node may not have their files.
+        config = replace(self._config, selfplay=replace(self._config.selfplay, opponents=()))
+        playing = SelfplayDriver(config)
+        self._structure = jax.tree.structure(playing.no_weights())
+        files.make_folder(self.base / "ratings")
+        self._networks = networks.RunNetworks(self.base, playing.game, playing.spec, config.net.dtype)
+        rated = (playing.evaluate, config.search, config.rating, self._networks)
+        return Rater(self.base / "ratings", playing.game, *rated)
+
+
+class RatingElsewhere:
+    """One rating at a time, on another node."""
+
+    def __init__(self, cluster: RayCluster, config: Config, session: int) -> None:
+        self._name = ""
+        self._elsewhere = Elsewhere(RatingActor, cluster, config, session)
+        self.close = self._elsewhere.close
+
+    @property
+    def busy(self) -> bool:
+        return self._elsewhere.busy
+
+    def begin(
+        self,
+        name: str,
+        results: Path,
+        models: Mapping[str, Path],
+        seconds: float,
+        *,
+        last: bool = False,
+        untrained: list[Any] | None = None,
+    ) -> None:
+        """Start to rate a network, as in `RatingActor.rate`. There must be no other rating under way.
+
+        Opponents whose files cannot be read are left out, as they are by ratings in the learner's process.
+        """
+        data = {name: files.read_bytes(models[name] / FILE_NAME)}
+        for network, path in models.items():
+            with contextlib.suppress(TengenError, OSError):
+                data[network] = files.read_bytes(path / FILE_NAME)
+        known = files.read_bytes(results) if results.exists() else b""
+        self._name = name
+        self._elsewhere.begin("rate", seconds, name, known, data, seconds, last, untrained)
+
+    def take(self, patience: float = 0.0) -> RatedMatches | None:
+        """The rating that has ended, if one has within that many seconds; a note if the actor died or hangs."""
+        if (found := self._elsewhere.take(patience)) is None:
+            return None
+        return found.value or RatedMatches(self._name, notes=(f"{self._name} was not rated: {found.why}",))
+
+    def change(self, config: Config) -> None:
+        """Rate with other settings from now on; a rating that is under way is dropped."""
+        self._elsewhere.change(config, "rating")

@@ -14,13 +14,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from tengen.cluster.actor import ActorPlace, ActorStatus, PlayedChunks, PublishedNetwork, SelfplayActor
+from tengen.cluster.actor import (
+    ActorPlace,
+    ActorStatus,
+    PlayedChunks,
+    PublishedNetwork,
+    SelfplayActor,
+    SentNetwork,
+    unpack,
+)
 from tengen.cluster.connection import RayCluster, last_line, why_it_died
 from tengen.cluster.elsewhere import CLOSING
-from tengen.cluster.opponents import SentNetwork
-from tengen.cluster.packing import unpack
 from tengen.config.sections import Config
 from tengen.errors import TengenError
+from tengen.loop.parts.running import Once
 from tengen.selfplay.driver import NoFiniteNumbers
 from tengen.selfplay.finished import Finished
 
@@ -57,8 +64,6 @@ class FleetActor:
 
 @dataclass(frozen=True)
 class Delivery:
-    """Games that have arrived."""
-
     node: str
     played: PlayedChunks
     unpacked: tuple[Future[Finished], ...] = field(default=(), compare=False)  # the games of each chunk
@@ -72,7 +77,7 @@ class Fleet:
         cluster: RayCluster,
         config: Config,
         session: int,
-        say: Callable[[str], object],
+        say: Callable[[str], None],
         *,
         opponents: Mapping[str, SentNetwork] | None = None,
         reserved: int = 0,
@@ -105,7 +110,7 @@ class Fleet:
         self._failures = 0  # actors in a row that died without a result
         self._errors = Counter[str]()  # node -> errors of self-play there since its last result
         self._listened = math.inf  # when the actors were last asked
-        self._told: set[str] = set()
+        self._tell = Once(say)
         self._lock, self._over, self._news = threading.RLock(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._keep, name="fleet", daemon=True)
         self._unpacker = ThreadPoolExecutor(1, "unpacking")
@@ -127,7 +132,6 @@ class Fleet:
             return self._version
 
     def change(self, config: Config) -> None:
-        """Use other settings from now on; actors get them with the next network."""
         with self._lock:
             self.config = config
 
@@ -219,9 +223,7 @@ class Fleet:
 
     def _start_one(self, now: float) -> None:
         if self._started >= SESSIONS - 1:
-            raise TengenError(
-                f"{self._started:,} self-play actors were started, one after the other; start the run again"
-            )
+            raise TengenError(f"{self._started:,} self-play actors were started one by one; start the run again")
         self._started += 1
         number, found = self._started, self._cluster.shares
         place = ActorPlace(self._session + number, found.cores, found.gpus)
@@ -232,7 +234,7 @@ class Fleet:
         """The newest network, if it has taken the one before, and calls to play."""
         if self._network is None:
             return
-        if member.take is not None and self._is_done(member.take):
+        if member.take is not None and self._ray.wait([member.take], timeout=0, fetch_local=False)[0]:
             member.take = None
         if member.take is None and member.sent < self._version:
             member.sent = self._version
@@ -381,20 +383,11 @@ class Fleet:
         except Exception as error:  # Ray has no common class for these
             self._tell(f"self-play actor {member.number} could not be ended: {error}")
 
-    def _is_done(self, ref: Any) -> bool:
-        return bool(self._ray.wait([ref], timeout=0, fetch_local=False)[0])
-
     def _name(self, member: FleetActor) -> str:
         if member.status is None:
             return "an unknown node"
         return self.names.get(member.status.node, member.status.node[:8])
 
-    def _tell(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            self._say(text)
-
 
 def _node(member: FleetActor) -> str:
-    """Ray's name of the node of an actor; empty before its first answer."""
     return member.status.node if member.status else ""

@@ -4,30 +4,22 @@ The learner leaves candidates in RUN/candidates, as trainers do in a run of seve
 So a run that is killed goes on with the match, or with what is left to do after it.
 """
 
-import os
 import shutil
-import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tengen import files
-from tengen.cluster.actor import ActorPlace
-from tengen.cluster.elsewhere import Elsewhere
-from tengen.cluster.rating import place as place_networks
+from tengen.cluster.elsewhere import Elsewhere, MatchActor, place
 from tengen.config.sections import Config
-from tengen.cores import LIMIT
 from tengen.errors import TengenError
-from tengen.files import lease
-from tengen.jax_setup import use_gpus
+from tengen.loop.parts.gate import GatePart
+from tengen.loop.parts.running import pause
 from tengen.nets.specs import FILE_NAME
 from tengen.run import networks
 from tengen.run.part import Stop
-
-if TYPE_CHECKING:
-    from tengen.loop.parts.gate import GatePart
 
 _GAMES = Path("games", "gate")
 _LONGEST = 4 * 3600.0  # seconds of a match on another node
@@ -43,46 +35,23 @@ class JudgedCandidate:
     games: dict[str, bytes]
 
 
-class GateActor:
-    """Plays the matches. It keeps what it has compiled."""
-
-    def __init__(self, config: Config, place: ActorPlace) -> None:
-        os.environ[LIMIT] = str(place.cores)
-        use_gpus(place.gpus)
-        self._config = config
-        self._part: GatePart | None = None
-        self._folder = lease.temporary("gate")
-        weakref.finalize(self, self._folder.cleanup)
-
+class GateActor(MatchActor):
     def judge(self, name: str, candidate: bytes, opponent: str, accepted: bytes) -> JudgedCandidate:
-        """Play the match of a candidate against the accepted network."""
-        base = Path(self._folder.name)
+        base = self.base
         shutil.rmtree(base / _GAMES, ignore_errors=True)
-        place_networks(base / networks.REJECTED, {})
-        place_networks(base / networks.ACCEPTED, {opponent: accepted})
-        place_networks(base / networks.CANDIDATES, {name: candidate})
-        part = self._part = self._part or self._build()
+        place(base / networks.REJECTED, {})
+        place(base / networks.ACCEPTED, {opponent: accepted})
+        place(base / networks.CANDIDATES, {name: candidate})
         while networks.known(base, name, (networks.CANDIDATES,)):
-            if not (progress := part.run_once()).worked:
+            if not (progress := self.built.run_once()).worked:
                 raise TengenError(progress.words)
         folder = networks.known(base, name, (networks.ACCEPTED, networks.REJECTED))
         assert folder is not None
         games = {path.name: files.read_bytes(path) for path in files.inside(base / _GAMES)}
         return JudgedCandidate(name, networks.verdict(folder), games)
 
-    def ready(self) -> None:
-        """Answers as soon as the process has been started."""
-
-    def close(self) -> None:
-        """Remove its files: nothing else does when Ray kills the process."""
-        self._folder.cleanup()
-
-    def _build(self) -> "GatePart":
-        from tengen.jax_setup import keep_compiled
-        from tengen.loop.parts.gate import GatePart
-
-        keep_compiled()
-        return GatePart(self._config, Path(self._folder.name), lambda: False, lambda text: None)
+    def _build(self) -> GatePart:
+        return GatePart(self._config, self.base, lambda: False, lambda text: None)
 
 
 class ClusterGate:
@@ -92,8 +61,6 @@ class ClusterGate:
         self, config: Config, base: Path, elsewhere: Elsewhere | None, stop: Stop, say: Callable[[str], None]
     ) -> None:
         """Without `elsewhere`, this process plays the matches."""
-        from tengen.loop.parts.gate import GatePart
-
         self._config, self._base, self._elsewhere, self._say = config, base, elsewhere, say
         self._part, self._stop = GatePart(config, base, stop, say), stop
         self._sent: networks.NetworkEntry | None = None  # the candidate whose match is played elsewhere
@@ -143,8 +110,6 @@ class ClusterGate:
 
     def _judge_here(self, patience: float) -> bool:
         """Play a round in this process; whether that was possible. If it was not, wait before the next attempt."""
-        from tengen.loop.parts.running import pause
-
         progress = self._part.run_once()
         self.stuck = 0 if progress.worked else self.stuck + 1
         if self.stuck == 1:
@@ -164,10 +129,7 @@ class ClusterGate:
 
     def change(self, config: Config) -> None:
         """Judge with other settings from now on. A match that is under way begins again if they concern it."""
-        again = (config.search, config.gate) != (self._config.search, self._config.gate)
-        if self._elsewhere is not None:
-            self._elsewhere.change(config, again=again)
-        if again:
+        if self._elsewhere is not None and self._elsewhere.change(config, "gate"):
             self._sent = None
             self._failures.clear()
         self._config = config

@@ -14,8 +14,6 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class ClusterNode:
-    """One machine of a cluster."""
-
     id: str
     name: str  # for people
     cpus: float
@@ -79,9 +77,10 @@ def shares(settings: ClusterSettings, nodes: Iterable[ClusterNode], own: str) ->
     room = sum(found.room(node, node.id == own) for node in nodes)
     wanted = 1 if settings.actors == "auto" else settings.actors
     if not room:
+        there = ", ".join(f"{node.name} with {_resources(node)}" for node in nodes)
         raise OptionError(
             f"no node has room for a self-play actor with {counted(found.cores, 'core')} and {counted(gpus, 'GPU')}"
-            f"{' besides the learner' if learner else ''}; there are {_listed(nodes)}; "
+            f"{' besides the learner' if learner else ''}; there are {there}; "
             "lower cluster.cores, cluster.gpus or cluster.learner_gpus, or add nodes"
         )
     if wanted > room and len(nodes) == 1:
@@ -90,10 +89,6 @@ def shares(settings: ClusterSettings, nodes: Iterable[ClusterNode], own: str) ->
             f"and {counted(gpus, 'GPU')} each; lower it, cluster.cores or cluster.gpus"
         )
     return found
-
-
-def _listed(nodes: Iterable[ClusterNode]) -> str:
-    return ", ".join(f"{node.name} with {_resources(node)}" for node in nodes)
 
 
 def _resources(node: ClusterNode) -> str:

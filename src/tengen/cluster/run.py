@@ -10,15 +10,14 @@ from typing import Any
 
 import jax
 
-from tengen.cluster import opponents
+from tengen.cluster.actor import ActorStatus, read_opponents
 from tengen.cluster.connection import RayCluster
-from tengen.cluster.elsewhere import Elsewhere
+from tengen.cluster.elsewhere import Elsewhere, RatingElsewhere
 from tengen.cluster.fleet import SESSIONS, Delivery, Fleet
 from tengen.cluster.gate import ClusterGate, GateActor
-from tengen.cluster.rating import RatingElsewhere
-from tengen.cluster.status import of_nodes
 from tengen.errors import Diverged, TengenError
 from tengen.loop.fused import Fused
+from tengen.loop.parts.running import Once
 from tengen.match import results
 from tengen.monitor.display import Display
 from tengen.nets import saving
@@ -26,8 +25,10 @@ from tengen.nets.network import Network
 from tengen.run import networks, safe_exit
 from tengen.run.networks import UNTRAINED
 from tengen.run.part import Stop
+from tengen.run.part_status import NODE, PartStatus
 from tengen.run.status import NetworkCounts, RunStatus
 from tengen.selfplay.driver import NoFiniteNumbers
+from tengen.words import age, counted, rate
 
 _BLOCK = 4096  # rows that go to the device at once
 _ROOM_FOR_MATCHES = 4  # actors: of as many places, one is given to ratings or to the gate
@@ -51,7 +52,7 @@ class ClusterRun(Fused):
         self._rating: RatingElsewhere | None = None  # if there is room for it
         self._gate: ClusterGate | None = None  # if there is one
         self._accepted = ""  # the network that plays, if there is a gate
-        self._passed_over: set[str] = set()  # accepted networks that could not be read, and about which that was said
+        self._say_once = Once(lambda text: self.reporter.say(text))
         self._judged: NetworkCounts | None = None
         self._gate_end = math.inf  # when the last match must end, by the monotonic clock
         self._rated = ""  # the network that was rated last, likewise
@@ -67,7 +68,9 @@ class ClusterRun(Fused):
         self._block = min(_BLOCK, self.components.capacity)
         session, config, say = self.counts.sessions, self.config, self.reporter.say
         wanted = int(config.cluster.gate) + 1
-        reserved = min(self._spare(), wanted)
+        room, actors = self._cluster.room(), config.cluster.actors
+        spare = room // _ROOM_FOR_MATCHES if actors == "auto" else max(room - actors, 0)
+        reserved = min(spare, wanted)
         if config.cluster.gate:
             elsewhere = Elsewhere(GateActor, self._cluster, config, session * SESSIONS) if reserved else None
             if elsewhere is not None:
@@ -76,17 +79,12 @@ class ClusterRun(Fused):
         if reserved == wanted:
             self._rating = RatingElsewhere(self._cluster, config, session * SESSIONS)
             self._closing.callback(self._rating.close)
-        sent = opponents.read(config, self.components.game)
+        sent = read_opponents(config, self.components.game)
         self.fleet = Fleet(self._cluster, config, session, say, opponents=sent, reserved=reserved)
         self._publish()
         self.fleet.start()
         self._closing.enter_context(safe_exit.before(self._keep_arrived))
         self._closing.callback(self.fleet.finish)
-
-    def _spare(self) -> int:
-        """Places for other processes than self-play actors."""
-        room, actors = self._cluster.room(), self.config.cluster.actors
-        return room // _ROOM_FOR_MATCHES if actors == "auto" else max(room - actors, 0)
 
     def _gate_stops(self) -> bool:
         return self._stop() or time.monotonic() >= self._gate_end
@@ -107,7 +105,6 @@ class ClusterRun(Fused):
         self._publish()
 
     def _receive(self, deliveries: list[Delivery]) -> None:
-        """Take in games."""
         before = self.counts.rows
         for delivery in deliveries:
             self._add(delivery)
@@ -116,7 +113,6 @@ class ClusterRun(Fused):
 
     @contextlib.contextmanager
     def _noticing_divergence(self) -> Iterator[None]:
-        """Around what may bring an error of self-play here."""
         try:
             yield
         except NoFiniteNumbers as error:
@@ -154,7 +150,6 @@ class ClusterRun(Fused):
             self._published = step
 
     def _send(self) -> None:
-        """Send self-play the network that plays."""
         self._budgets = self._enter_stage()
         self.fleet.publish(jax.device_get(jax.tree.leaves(self.weights)), self._budgets)
 
@@ -180,9 +175,7 @@ class ClusterRun(Fused):
                 self.weights = self.networks.parameters(entry.name)
                 net = saving.load(entry.path, self.components.game)
             except TengenError as error:
-                if entry.name not in self._passed_over:
-                    self._passed_over.add(entry.name)
-                    self.reporter.say(f"an accepted network cannot play, an older one does instead: {error}")
+                self._say_once(f"an accepted network cannot play, an older one does instead: {error}")
                 continue
             self._accepted = entry.name
             self._take_network(net, entry.name)
@@ -249,7 +242,6 @@ class ClusterRun(Fused):
             self._hear_rating(_PATIENCE)
 
     def _hear_rating(self, patience: float = 0.0) -> None:
-        """Take the result of a rating that has ended on another node."""
         found = None if self._rating is None else self._rating.take(patience)
         if found is not None:
             for result in found.results:
@@ -298,3 +290,63 @@ class ClusterRun(Fused):
                 self.fleet.finish(self._receive)
             self._learn(stop)
         super()._finish(stop)
+
+
+def of_nodes(fleet: Fleet, now: float) -> tuple[PartStatus, ...]:
+    """A part for each node that has self-play actors or has no room for any, one for actors to come, and one for all
+    nodes that have left: a cluster may have had very many."""
+    members, names = list(fleet.members), fleet.names
+    known = {node for node in (*fleet.received, *fleet.lost) if node in names}
+    found: dict[str, list[ActorStatus]] = {node: [] for node in known & fleet.living}
+    for member in members:
+        if member.status is not None:
+            found.setdefault(member.status.node, []).append(member.status)
+    parts = [
+        replace(
+            _node(names.get(node, node[:8]), actors, fleet.received.get(node, (0, 0)), fleet.published, now),
+            restarts=fleet.lost.get(node, 0),
+        )
+        for node, actors in found.items()
+    ]
+    idle = {node: words for node, words in fleet.idle.items() if node not in found}
+    parts += [PartStatus(NODE, names.get(node, node[:8]), words=words, waiting=False) for node, words in idle.items()]
+    if homeless := len(members) - sum(map(len, found.values())):
+        words = f"{counted(homeless, 'self-play actor')} to be started"
+        parts.append(PartStatus(NODE, "to-come", words=words, waiting=True))
+    if gone := known - set(found):
+        games, rows = (sum(fleet.received.get(node, (0, 0))[k] for node in gone) for k in (0, 1))
+        words = (
+            f"{counted(len(gone), 'node')} {'has' if len(gone) == 1 else 'have'} left; {games:,} games, {rows:,} rows"
+        )
+        restarts = sum(fleet.lost.get(node, 0) for node in gone)
+        figures = {"games": games, "rows": rows}
+        parts.append(PartStatus(NODE, "gone", words=words, waiting=False, restarts=restarts, figures=figures))
+    return tuple(sorted(parts, key=lambda part: part.name))
+
+
+def _node(
+    name: str, actors: list[ActorStatus], received: tuple[int, int], published: Mapping[int, float], now: float
+) -> PartStatus:
+    speed = sum(actor.evaluations_per_second for actor in actors)
+    ages = [now - published[actor.version] for actor in actors if actor.version in published]
+    figures: dict[str, Any] = {
+        "actors": len(actors),
+        "evaluations_per_second": round(speed) if speed else None,
+        "games": received[0],
+        "rows": received[1],
+        "network_age": round(max(ages), 1) if ages else None,
+        "waiting": sum(actor.waiting for actor in actors),
+    }
+    waits = [actor for actor in actors if actor.waiting]
+    busy = [actor for actor in actors if not actor.waiting]
+    words = [actor.words for actor in (busy or waits)]
+    doing = max(words, key=words.count, default="")  # what most of them do, or wait for
+    more = [
+        rate(speed).replace("/s", " evaluations/s") if speed else "",
+        f"{received[0]:,} games, {received[1]:,} rows" if received[0] else "",
+        f"network {age(max(ages))} old" if ages else "",
+        f"{len(waits)} of {len(actors)} wait" if waits and busy else "",
+    ]
+    words = ", ".join(filter(None, (f"{doing} ({counted(len(actors), 'actor')})" if actors else "no actor", *more)))
+    seconds = min((actor.seconds for actor in (busy or waits)), default=0.0)
+    return PartStatus(NODE, name, machine=name, words=words, waiting=not busy, seconds=seconds, figures=figures)

@@ -1,8 +1,8 @@
 """The command line: one thin module per command.
 
-Each has HELP (a line for the list of commands), ABOUT, an EXAMPLE, `add(parser)`, which declares its arguments, and
-`run`, from the parsed arguments to the exit code. What takes long to import is imported in there, so that
-`tengen --help` answers at once.
+Each has HELP (a line for the list of commands), ABOUT, an EXAMPLE, ARGUMENTS and `run`, from the parsed arguments to
+the exit code, or to nothing if that is 0; one with commands of its own has COMMANDS, a NOUN for them, and a `run_NAME`
+for each. What takes long to import is imported in there, so that `tengen --help` answers at once.
 """
 
 import argparse
@@ -13,31 +13,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import tengen
+from tengen.commands.arguments import declare
 from tengen.errors import TengenError
+from tengen.jax_setup import device_problem
 from tengen.schema import quote, unknown
 
-_PARTS = ("selfplay", "shuffle", "train", "export", "gate")
-_PLAY = ("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho")
 _COMMANDS = (
-    "run",
-    "set",
-    "daemon",
-    "tui",
-    "status",
-    "report",
-    "web",
-    *_PARTS,
-    *_PLAY,
-    "sweep",
-    "estimate",
-    "import",
-    "data",
-    "config",
-    "games",
-    "nets",
-    "bench",
+    *("run", "set", "daemon", "tui", "status", "report", "web"),
+    *("selfplay", "shuffle", "train", "export", "gate"),  # the parts of a run
+    *("play", "gtp", "uci", "analyze", "review", "match", "rate", "rho"),
+    *("sweep", "estimate", "import", "data", "config", "games", "nets", "bench"),
 )
-
 _MODULES = {"import": "import_network"}  # where the name of a command cannot be that of a module
 _EXAMPLE = "example:"
 _USER_ERROR = 2
@@ -48,7 +34,9 @@ _BROKEN_PIPE = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code. An error that the user can fix shows no traceback."""
-    _accept_any_terminal()
+    # A terminal that lacks a character shows its escape sequence, which means the same in YAML's quotes.
+    if (reconfigure := getattr(sys.stdout, "reconfigure", None)) is not None:
+        reconfigure(errors="backslashreplace")
     try:
         code = _run(argv)
         if sys.stdout is not None:  # it is None in a process that was started without one
@@ -75,10 +63,20 @@ def make_parser() -> argparse.ArgumentParser:
         )
         if own is not None:
             command.add_argument("-h", "--help", action=own)
-        module.add(command)
-        if hasattr(module, "run"):  # the others have commands of their own
+        if hasattr(module, "COMMANDS"):
+            _add_subcommands(command, module)
+        else:
+            declare(command, module.ARGUMENTS)
             command.set_defaults(run=module.run)
     return parser
+
+
+def _add_subcommands(parser: argparse.ArgumentParser, module: Any) -> None:
+    found: Any = parser.add_subparsers(title=f"{module.NOUN}s", metavar=module.NOUN.upper(), required=True)
+    for name, of in module.COMMANDS.items():
+        command = found.add_parser(name, help=of.help, description=of.about, example=of.example)
+        declare(command, of.arguments)
+        command.set_defaults(run=getattr(module, f"run_{name.replace('-', '_')}"))
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -91,24 +89,15 @@ def _run(argv: Sequence[str] | None) -> int:
         parser.print_help()
         return 0
     try:
-        return args.run(args)
+        return args.run(args) or 0
     except TengenError as error:
         print(error, file=sys.stderr)
         return _USER_ERROR
-    except (RuntimeError, AssertionError):
-        if not (problem := _device_problem()):
+    except (RuntimeError, AssertionError):  # maybe because JAX has no device, as JAX_PLATFORMS may cause
+        if "jax" not in sys.modules or not (problem := device_problem()):
             raise
         print(problem, file=sys.stderr)
         return _USER_ERROR
-
-
-def _device_problem() -> str:
-    """A message if the command failed because JAX has no device, as JAX_PLATFORMS may cause; otherwise empty."""
-    if "jax" not in sys.modules:
-        return ""
-    from tengen.jax_setup import device_problem
-
-    return device_problem()
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -134,13 +123,6 @@ class _Parser(argparse.ArgumentParser):
             noun = action.metavar.lower() if isinstance(action.metavar, str) else "choice"
             known = [str(choice) for choice in action.choices]
             raise argparse.ArgumentError(None, f"{quote(value)}: {unknown(noun, str(value), known)}")
-
-
-def _accept_any_terminal() -> None:
-    """Let a terminal that lacks a character show its escape sequence, which means the same in YAML's quotes."""
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:

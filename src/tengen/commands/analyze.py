@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tengen.commands.numbers import count, positive
-from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits, thinking
+from tengen.commands.arguments import Arg, Namespace, count, file_or_dash, positive
+from tengen.commands.thinking import engine_settings, limits, position_arguments, thinking
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
@@ -25,43 +25,33 @@ _VISITS = 800
 _LAYERS = ("policy", "visits", "ownership", "line")
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_search(parser, _VISITS)
-    parser.add_argument(
-        "--sgf",
-        "--pgn",
-        "--game",
-        dest="file",
-        type=Path,
-        metavar="FILE",
-        help="a game: SGF, PGN, or a text record of any game",
-    )
-    parser.add_argument(
-        "--move", type=count, metavar="N", help="the position after N moves of the game (default: after the last)"
-    )
-    parser.add_argument(
-        "--position", metavar="MOVES", help='moves from the start, or from there on, such as "D4 E5 pass"'
-    )
-    parser.add_argument("--most", type=positive, default=10, metavar="N", help="how many moves to list (default: 10)")
-    parser.add_argument(
-        "--json", type=file_or_dash, metavar="FILE", help="write all of it as JSON; - for standard output"
-    )
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw it: FILE ends in .svg or .png")
-    parser.add_argument(
-        "--show",
-        metavar="LAYERS",
-        type=_layers,
-        default=("policy", "ownership", "line"),
-        help=f"what the picture shows: some of {','.join(_LAYERS)} (default: policy,ownership,line)",
-    )
-    parser.add_argument(
-        "--dump-tree", type=Path, metavar="FILE", help="write the whole search tree: JSON, or text if FILE ends in .txt"
-    )
+def _layers(text: str) -> tuple[str, ...]:
+    layers = tuple(part.strip() for part in text.split(",") if part.strip())
+    wrong = [layer for layer in layers if layer not in _LAYERS]
+    if wrong:
+        raise argparse.ArgumentTypeError(f"expected some of {','.join(_LAYERS)}, got {wrong[0][:40]!r}")
+    return layers
 
 
-def run(args: argparse.Namespace) -> int:
-    """Search the position and show the results."""
+ARGUMENTS = (
+    *position_arguments(_VISITS),
+    Arg("--sgf --pgn --game FILE", "a game: SGF, PGN, or a text record of any game", Path, dest="file"),
+    Arg("--move N", "the position after N moves of the game (default: after the last)", count),
+    Arg("--position MOVES", 'moves from the start, or from there on, such as "D4 E5 pass"'),
+    Arg("--most N", "how many moves to list (default: 10)", positive, 10),
+    Arg("--json FILE", "write all of it as JSON; - for standard output", file_or_dash),
+    Arg("--picture FILE", "draw it: FILE ends in .svg or .png", Path),
+    Arg(
+        "--show LAYERS",
+        f"what the picture shows: some of {','.join(_LAYERS)} (default: policy,ownership,line)",
+        _layers,
+        ("policy", "ownership", "line"),
+    ),
+    Arg("--dump-tree FILE", "write the whole search tree: JSON, or text if FILE ends in .txt", Path),
+)
+
+
+def run(args: Namespace) -> None:
     from tengen.analysis import analysis, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
@@ -96,10 +86,9 @@ def run(args: argparse.Namespace) -> int:
         for path in (args.picture, args.json, args.dump_tree):
             if path is not None:
                 print(f"written: {path}")
-    return 0
 
 
-def _position(args: argparse.Namespace, saved: "NetworkFile") -> "Query":
+def _position(args: Namespace, saved: "NetworkFile") -> "Query":
     from tengen.analysis import query
 
     options = query.parse_options(args.overrides)
@@ -108,11 +97,3 @@ def _position(args: argparse.Namespace, saved: "NetworkFile") -> "Query":
     else:
         found = query.read_game(args.file, saved, args.which, options, args.move)
     return found if args.position is None else found.then(args.position)
-
-
-def _layers(text: str) -> tuple[str, ...]:
-    layers = tuple(part.strip() for part in text.split(",") if part.strip())
-    wrong = [layer for layer in layers if layer not in _LAYERS]
-    if wrong:
-        raise argparse.ArgumentTypeError(f"expected some of {','.join(_LAYERS)}, got {wrong[0][:40]!r}")
-    return layers

@@ -1,96 +1,68 @@
 """`tengen bench`: measure this machine."""
 
-import argparse
 import dataclasses
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tengen import files, schema
 from tengen.bench.parts import PARTS, BenchPart
-from tengen.commands.config import add_overrides
-from tengen.commands.numbers import amount, whole
+from tengen.commands.arguments import Arg, Namespace, Subcommand, amount, overrides, whole
 from tengen.errors import TengenError
 
-_MOST = 1_000_000
 _INTERRUPTED = 130
 
 HELP = "measure how fast this machine is"
 ABOUT = "Measures how fast this machine is. Each benchmark is a command of its own."
 EXAMPLE = "tengen bench games"
-
-
-def add(parser: Any) -> None:
-    """Declare its arguments."""
-    benches = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
-    games = benches.add_parser(
-        "games",
-        help="steps per second of the rules, next to pgx if it is installed",
-        description="Measures how many moves per second the rules of each game make on this device, in large "
+NOUN = "benchmark"
+_COUNT = whole(1, 1_000_000)
+COMMANDS = {
+    "games": Subcommand(
+        "steps per second of the rules, next to pgx if it is installed",
+        "Measures how many moves per second the rules of each game make on this device, in large "
         "batches. If pgx is installed, its games are measured too.",
-        example="tengen bench games go9 --batch 256",
-    )
-    games.add_argument("config", metavar="CONFIG", nargs="?", help="only the game of this configuration")
-    add_overrides(games, "with CONFIG: change one setting")
-    games.add_argument("--base", metavar="RUN", type=Path, help="with CONFIG: a run directory for both")
-    games.add_argument(
-        "--batch", metavar="N", type=whole(1, _MOST), help="games at once (default: what suits the device)"
-    )
-    games.add_argument(
-        "--steps", metavar="N", type=whole(1, _MOST), help="steps of one measurement (default: 100, on a CPU 30)"
-    )
-    games.add_argument(
-        "--repeats",
-        metavar="N",
-        type=whole(1, _MOST),
-        default=5,
-        help="measurements, of which the median is shown (%(default)s)",
-    )
-    games.add_argument(
-        "--after", metavar="N", type=whole(0, _MOST), default=0, help="moves played before measuring (%(default)s)"
-    )
-    games.add_argument(
-        "--cpu-time",
-        action="store_true",
-        help="on a CPU: processor time of all threads instead of the clock's, for a machine that others use too",
-    )
-    games.add_argument("--no-pgx", action="store_true", help="do not measure pgx")
-    games.add_argument("--json", metavar="FILE", type=Path, help="also write the results there")
-    games.set_defaults(run=run_games)
-    everything = benches.add_parser(
-        "all",
-        help="every figure of docs/performance.md that this machine can make, next to pgx + mctx",
-        description="Measures every figure of docs/performance.md that this machine can make in some minutes, next to "
+        "tengen bench games go9 --batch 256",
+        (
+            Arg("CONFIG?", "only the game of this configuration"),
+            overrides("with CONFIG: change one setting"),
+            Arg("--base RUN", "with CONFIG: a run directory for both", Path),
+            Arg("--batch N", "games at once (default: what suits the device)", _COUNT),
+            Arg("--steps N", "steps of one measurement (default: 100, on a CPU 30)", _COUNT),
+            Arg("--repeats N", "measurements, of which the median is shown (%(default)s)", _COUNT, 5),
+            Arg("--after N", "moves played before measuring (%(default)s)", whole(0, 1_000_000), 0),
+            Arg(
+                "--cpu-time",
+                "on a CPU: processor time of all threads instead of the clock's, for a machine that others use too",
+            ),
+            Arg("--no-pgx", "do not measure pgx"),
+            Arg("--json FILE", "also write the results there", Path),
+        ),
+    ),
+    "all": Subcommand(
+        "every figure of docs/performance.md that this machine can make, next to pgx + mctx",
+        "Measures every figure of docs/performance.md that this machine can make in some minutes, next to "
         "pgx and mctx if they are installed, and says what changed against the stored figures of this kind of device. "
         "Each benchmark is a process with its own share of the time. On a CPU sizes are small, and only ratios are "
         "compared. Benchmarks: " + "; ".join(f"{part.name}: {part.about}" for part in PARTS) + ".",
-        example="tengen bench all --json figures.json\ntengen bench all --only search,mctx --minutes 3",
-    )
-    everything.add_argument("--only", metavar="NAMES", help="only these benchmarks, separated by commas")
-    everything.add_argument(
-        "--minutes",
-        metavar="M",
-        type=amount("minutes", 1440),
-        default=7.5,
-        help="about how long it may take (%(default)g)",
-    )
-    everything.add_argument(
-        "--against", metavar="FILE", type=Path, help="compare with this file of --json instead of the stored figures"
-    )
-    everything.add_argument(
-        "--json", metavar="FILE", help="also write the figures there (-: to standard output, and the table to stderr)"
-    )
-    everything.set_defaults(run=run_all)
+        "tengen bench all --json figures.json\ntengen bench all --only search,mctx --minutes 3",
+        (
+            Arg("--only NAMES", "only these benchmarks, separated by commas"),
+            Arg("--minutes M", "about how long it may take (%(default)g)", amount("minutes", 1440), 7.5),
+            Arg("--against FILE", "compare with this file of --json instead of the stored figures", Path),
+            Arg("--json FILE", "also write the figures there (-: to standard output, and the table to stderr)"),
+        ),
+    ),
+}
 
 
-def run_all(args: argparse.Namespace) -> int:
+def run_all(args: Namespace) -> int:
     """Print a row for every figure as soon as it is measured, then what changed."""
     from rich.console import Console
 
-    from tengen.bench import everything, table
+    from tengen.bench import everything
     from tengen.bench.figures import read, stored
 
     chosen = _chosen(args.only)
@@ -102,7 +74,7 @@ def run_all(args: argparse.Namespace) -> int:
     code = 0
     with Console(stderr=True).status("looking for the device ...") as status:
         here = everything.machine()
-        shown = table.BenchTable(here, against or stored(here))
+        shown = everything.BenchTable(here, against or stored(here))
         print("\n".join(shown.head()), file=out, flush=True)
         try:
             for event in everything.measure(chosen, here, 60 * args.minutes):
@@ -122,16 +94,16 @@ def run_all(args: argparse.Namespace) -> int:
 
 
 def _chosen(names: str | None) -> list[BenchPart]:
-    known = {part.name: part for part in PARTS}
-    wanted = [name.strip() for name in (names or ",".join(known)).split(",")]
+    known = [part.name for part in PARTS]
+    wanted = known if names is None else [name.strip() for name in names.split(",")]
     if unknown := [name for name in wanted if name not in known]:
         raise TengenError(f"--only: there is no benchmark {schema.quote(unknown[0])}; there are {', '.join(known)}")
-    return [part for name, part in known.items() if name in wanted]
+    return [part for part in PARTS if part.name in wanted]
 
 
-def run_games(args: argparse.Namespace) -> int:
-    """Print the table row by row while it is measured."""
+def run_games(args: Namespace) -> None:
     import jax
+    from rich.console import Console
 
     from tengen.bench import games as bench
 
@@ -141,33 +113,26 @@ def run_games(args: argparse.Namespace) -> int:
     steps = args.steps or (30 if jax.default_backend() == "cpu" else 100)
     with_pgx = not args.no_pgx and bench.pgx_is_installed()
     unit = ", processor time" if args.cpu_time else ""
-    print(
-        f"step + legal mask + observation of a batch of games on {jax.devices()[0].device_kind} "
-        f"(JAX {jax.__version__}){unit}"
-    )
+    device = f"{jax.devices()[0].device_kind} (JAX {jax.__version__})"
+    print(f"step + legal mask + observation of a batch of games on {device}{unit}")
     if not args.no_pgx and not with_pgx:
         print("pgx is not installed, so there is nothing to compare with: pip install 'tengen-zero[pgx]'")
-    print(
-        f"{'game':<14}{'batch':>7}{'bytes/node':>12}{'us/step':>10}{'steps/s':>15}{'pgx us/step':>14}{'ratio':>8}",
-        flush=True,
-    )
-    results = []
+    print(f"{'game':<14}{'batch':>7}{'bytes/node':>12}{'us/step':>10}{'steps/s':>15}{'pgx us/step':>14}{'ratio':>8}")
+    results, console = [], Console(stderr=True)
     clock = time.process_time if args.cpu_time else time.perf_counter
     measured = bench.measure(cases, steps, args.after, args.repeats, with_pgx, seed, clock)
-    for result in _with_progress(measured, cases):
+    for case in cases:
+        with console.status(f"compiling and measuring {case.label} ..."):
+            result = next(measured)
         results.append(result.as_dict())
         print(_row(result), flush=True)
+    about = {"steps": steps, "after": args.after, "repeats": args.repeats, "jax": jax.__version__, "results": results}
+    about |= {"clock": "processor time"} if args.cpu_time else {}
     for path in filter(None, (args.json, args.base and args.base / "logs" / "bench-games.json")):
-        _write(
-            path,
-            {"steps": steps, "after": args.after, "repeats": args.repeats, "jax": jax.__version__, "results": results}
-            | ({"clock": "processor time"} if args.cpu_time else {}),
-        )
-    return 0
+        _write(path, about)
 
 
-def _cases(args: argparse.Namespace) -> tuple[list[Any], int]:
-    """What to measure, and the seed."""
+def _cases(args: Namespace) -> tuple[list[Any], int]:
     from tengen.bench import games as bench
 
     if args.config is None:
@@ -184,17 +149,6 @@ def _cases(args: argparse.Namespace) -> tuple[list[Any], int]:
     options = dataclasses.asdict(config.game.options)
     batch = args.batch or config.selfplay.games
     return [bench.BenchCase(config.run.name, config.game.name, options, batch)], config.run.seed
-
-
-def _with_progress(results: Iterator[Any], cases: list[Any]) -> Iterator[Any]:
-    """The same results; on a terminal, a line below says what is being measured."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    for case in cases:
-        with console.status(f"compiling and measuring {case.label} ..."):
-            result = next(results)
-        yield result
 
 
 def _row(result: Any) -> str:

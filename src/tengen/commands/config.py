@@ -1,77 +1,40 @@
 """`tengen config`: list, show and check configurations."""
 
-import argparse
 import sys
-from typing import Any
 
 from tengen import config as configuration
 from tengen import schema
+from tengen.commands.arguments import CONFIG, Namespace, Subcommand
 from tengen.words import counted
-
-CONFIG_HELP = "a YAML file, a name from `tengen config list`, or the directory of a run"
-BASE_HELP = "the run directory (default: CONFIG if that is one, else runs/<name of the run>)"
 
 HELP = "list, show and check configurations"
 ABOUT = "Lists, shows and checks configurations: YAML files that say everything about a run."
 EXAMPLE = "tengen config show go9"
-
-
-def add(parser: Any) -> None:
-    """Declare its arguments."""
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-
-    action = actions.add_parser(
-        "list",
-        help="list the configurations that ship with Tengen",
-        description="Lists the configurations that ship with Tengen. Their names can be used wherever CONFIG "
-        "is expected.",
-        example="tengen config list",
-    )
-    action.set_defaults(run=run_list)
-
-    action = actions.add_parser(
-        "show",
-        help="print a complete, commented configuration to start from",
-        description="Prints a configuration with every setting and what it means. Redirect it to a file and "
+NOUN = "action"
+COMMANDS = {
+    "list": Subcommand(
+        "list the configurations that ship with Tengen",
+        "Lists the configurations that ship with Tengen. Their names can be used wherever CONFIG is expected.",
+        "tengen config list",
+    ),
+    "show": Subcommand(
+        "print a complete, commented configuration to start from",
+        "Prints a configuration with every setting and what it means. Redirect it to a file and "
         "edit that to make one of your own.",
-        example="tengen config show go9 --set net.name=b10c128 > mine.yaml",
-    )
-    add_config(action)
-    action.set_defaults(run=run_show)
-
-    action = actions.add_parser(
-        "check",
-        help="say whether a configuration is good, or all that is wrong with it",
-        description="Checks a configuration without running it. All mistakes are listed with their file and "
+        "tengen config show go9 --set net.name=b10c128 > mine.yaml",
+        CONFIG,
+    ),
+    "check": Subcommand(
+        "say whether a configuration is good, or all that is wrong with it",
+        "Checks a configuration without running it. All mistakes are listed with their file and "
         "line, and the exit code is 2 if there are any.",
-        example="tengen config check go9 --set game.size=13",
-    )
-    add_config(action)
-    action.set_defaults(run=run_check)
+        "tengen config check go9 --set game.size=13",
+        CONFIG,
+    ),
+}
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments by which every command is told its configuration."""
-    parser.add_argument("config", metavar="CONFIG", help=CONFIG_HELP)
-    add_overrides(parser)
-
-
-def add_overrides(
-    parser: argparse.ArgumentParser, words: str = "change one setting", form: str = "SECTION.KEY=VALUE"
-) -> None:
-    """Declare `--set`; `words` say what it does."""
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        metavar=form,
-        action="append",
-        default=[],
-        help=f"{words} (may be repeated)",
-    )
-
-
-def run_list(args: argparse.Namespace) -> int:
-    """Print the shipped configurations, aligned."""
+def run_list(args: Namespace) -> None:
     rows = [("name", "game", "about")]
     for name in configuration.shipped():
         config = configuration.load_any(name)
@@ -79,17 +42,13 @@ def run_list(args: argparse.Namespace) -> int:
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, game, about in rows:
         print(f"{name:{widths[0]}}  {game:{widths[1]}}  {about}")
-    return 0
 
 
-def run_show(args: argparse.Namespace) -> int:
-    """Print the configuration as YAML."""
+def run_show(args: Namespace) -> None:
     print(configuration.render(configuration.load_any(args.config, args.overrides)), end="")
-    return 0
 
 
-def run_check(args: argparse.Namespace) -> int:
-    """Print what the configuration is, or everything that is wrong with it."""
+def run_check(args: Namespace) -> int:
     try:
         config = configuration.load_any(args.config, args.overrides)
     except configuration.ConfigError as error:
@@ -101,7 +60,6 @@ def run_check(args: argparse.Namespace) -> int:
 
 
 def _summary(config: configuration.Config | configuration.TrainerConfig) -> str:
-    """The game, its options, the network, and how many games are played."""
     settings = schema.values(config.game) if config.game else ()
     game = [f"{setting.name} {configuration.render_value(value)}" for setting, value in settings]
     words = [", ".join(game).removeprefix("name ") or "a game of the program"]

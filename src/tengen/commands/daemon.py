@@ -1,38 +1,27 @@
 """`tengen daemon`: train on data that others make, for as long as they make it."""
 
-import argparse
 import contextlib
 import os
 import signal
 import sys
 from pathlib import Path
 
-from tengen.commands.config import BASE_HELP, add_overrides
+from tengen.commands.arguments import BASE, Arg, Namespace, overrides
 
 HELP = "wait for data of others, train, export, upload, and begin again"
 ABOUT = """Trains on data that other programs write, for as long as they write it: waits for new chunks, trains,
 exports a network, uploads it, and begins again. Clients talk to it in lines of JSON on the standard input and
 output, or through a Unix socket (docs/protocol.md)."""
 EXAMPLE = "tengen daemon go9 --base runs/go9 --listen runs/go9.sock"
+ARGUMENTS = (
+    Arg("CONFIG?", "begin with this configuration at once (default: wait for start_training)"),
+    BASE,
+    Arg("--listen PATH", "also talk to clients of a Unix socket that is made there", Path),
+    overrides(),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument(
-        "config",
-        nargs="?",
-        metavar="CONFIG",
-        help="begin with this configuration at once (default: wait for start_training)",
-    )
-    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
-    parser.add_argument(
-        "--listen", type=Path, metavar="PATH", help="also talk to clients of a Unix socket that is made there"
-    )
-    add_overrides(parser)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run until `shutdown`, Ctrl-C, or the end of standard input if the configuration says so."""
+def run(args: Namespace) -> int:
     from tengen.daemon.service import Service
     from tengen.run.signals import Stopping
 

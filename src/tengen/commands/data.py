@@ -1,61 +1,51 @@
 """`tengen data`: rows from games that others played, and the content of a chunk."""
 
-import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.numbers import positive
+from tengen.commands.arguments import Arg, Namespace, Subcommand, positive
 from tengen.errors import OptionError
 
 HELP = "make rows of games that others played, and show what is in a file of rows"
-ABOUT = (
-    "Makes training data of games that people or other programs played, and shows what is in a file of "
-    "rows (docs/data.md)."
-)
+ABOUT = """Makes training data of games that people or other programs played, and shows what is in a file of rows
+(docs/data.md)."""
 EXAMPLE = "tengen data from-games *.sgf --game go19 --out runs/go19/selfplay"
-
-
-def add(parser: Any) -> None:
-    """Declare its arguments."""
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-
-    action = actions.add_parser(
-        "from-games",
-        help="rows of games that people or other programs played",
-        description="Writes the rows of all games in files of records: SGF, files of many SGF games one per line "
+NOUN = "action"
+COMMANDS = {
+    "from-games": Subcommand(
+        "rows of games that people or other programs played",
+        "Writes the rows of all games in files of records: SGF, files of many SGF games one per line "
         "(.sgfs), and Tengen's own records. The policy target is the move that was played. They appear in a new folder "
         "in --out, all or none; train on them with `tengen train CONFIG --base RUN`.",
-        example="tengen data from-games games/*.sgf --game go19 --out runs/go19/selfplay\n"
+        "tengen data from-games games/*.sgf --game go19 --out runs/go19/selfplay\n"
         "tengen data from-games *.sgfs --game go --out rows",
-    )
-    action.add_argument("files", metavar="FILE", nargs="+", type=Path, help="records of games")
-    action.add_argument(
-        "--game",
-        metavar="GAME",
-        required=True,
-        help="the configuration of the run that will train, or a game that `tengen games` lists (go: the size of its "
-        "board is that of the largest in the files)",
-    )
-    action.add_argument(
-        "--out", metavar="DIR", type=Path, required=True, help="the folder for the rows, such as RUN/selfplay"
-    )
-    action.add_argument("--name", default="games", help="the name of the new folder in DIR (games)")
-    action.set_defaults(run=run_from_games)
-
-    action = actions.add_parser(
-        "show",
-        help="what is in a file of rows",
-        description="Prints what is in a file of rows: the game, the fields, and some positions with their targets.",
-        example="tengen data show runs/go9/selfplay/*/0000000003-a.npz --rows 2",
-    )
-    action.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files of rows (.npz)")
-    action.add_argument("--rows", type=positive, default=3, metavar="N", help="positions to print (3)")
-    action.set_defaults(run=run_show)
+        (
+            Arg("FILE+", "records of games", Path, dest="files"),
+            Arg(
+                "--game GAME",
+                "the configuration of the run that will train, or a game that `tengen games` lists (go: the size of "
+                "its board is that of the largest in the files)",
+                required=True,
+            ),
+            Arg("--out DIR", "the folder for the rows, such as RUN/selfplay", Path, required=True),
+            Arg("--name NAME", "the name of the new folder in DIR (games)", default="games"),
+        ),
+    ),
+    "show": Subcommand(
+        "what is in a file of rows",
+        "Prints what is in a file of rows: the game, the fields, and some positions with their targets.",
+        "tengen data show runs/go9/selfplay/*/0000000003-a.npz --rows 2",
+        (
+            Arg("FILE+", "files of rows (.npz)", Path, dest="files"),
+            Arg("--rows N", "positions to print (3)", positive, 3),
+        ),
+    ),
+}
 
 
-def run_from_games(args: argparse.Namespace) -> int:
-    """Write the rows, and print what became of the games."""
+def run_from_games(args: Namespace) -> None:
     from tengen.data.records.row_maker import from_games
     from tengen.data.store.store import is_network
     from tengen.jax_setup import keep_compiled
@@ -64,14 +54,8 @@ def run_from_games(args: argparse.Namespace) -> int:
         raise OptionError(f"--name: expected a name that can be a folder's, got {args.name!r}")
     game, form, chunk_rows = _wanted(args.game, args.files)
     keep_compiled()
-    shown = sys.stderr.isatty()
-
-    def tell(words: str) -> None:
-        if shown:
-            print(words, file=sys.stderr)
-
+    tell = partial(print, file=sys.stderr) if sys.stderr.isatty() else lambda words: None
     print(from_games(args.files, args.out, game, form, name=args.name, chunk_rows=chunk_rows, tell=tell))
-    return 0
 
 
 def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
@@ -94,10 +78,8 @@ def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
     return game, RowFormat.of(game, config.net.heads), config.data.chunk_rows
 
 
-def run_show(args: argparse.Namespace) -> int:
-    """Print the files one after the other."""
+def run_show(args: Namespace) -> None:
     from tengen.data.format.showing import show
 
     for number, path in enumerate(args.files):
         print("\n".join([""] * (number > 0) + list(show(path, args.rows))))
-    return 0

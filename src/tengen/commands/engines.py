@@ -1,52 +1,36 @@
 """Options of commands that play matches, with foreign engines or on the device."""
 
-import argparse
 from typing import TYPE_CHECKING
 
-from tengen.commands.numbers import positive
+from tengen.commands.arguments import Arg, Namespace, positive
 from tengen.cores import cores
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
     from tengen.match.driver import MatchPlan
     from tengen.match.engines.engine import Terms
-
-
-def add_engines(parser: argparse.ArgumentParser) -> None:
-    """Declares how engines play, and how many games are played at once."""
-    parser.add_argument("--seconds-per-move", type=float, metavar="S", help="what foreign engines are given")
-    parser.add_argument("--nodes", type=positive, metavar="N", help="nodes per move for engines that speak UCI")
-    parser.add_argument(
-        "--patience",
-        type=float,
-        default=60.0,
-        metavar="S",
-        help="seconds after which an engine that says nothing has lost (%(default)s)",
-    )
-    parser.add_argument(
-        "--uci-option",
+ENGINES = (
+    Arg("--seconds-per-move S", "what foreign engines are given", float),
+    Arg("--nodes N", "nodes per move for engines that speak UCI", positive),
+    Arg("--patience S", "seconds after which an engine that says nothing has lost (%(default)s)", float, 60.0),
+    Arg(
+        "--uci-option NAME=VALUE",
+        "an option for engines that speak UCI, as 'Skill Level=3' (may be repeated)",
         dest="uci_options",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="an option for engines that speak UCI, as 'Skill Level=3' (may be repeated)",
-    )
-    parser.add_argument(
-        "--parallel", type=positive, metavar="K", help="foreign engines that think at once (default: one per core)"
-    )
-    parser.add_argument(
-        "--tables",
-        type=positive,
-        metavar="T",
-        help="games with foreign engines at once, each with a separate process (default: twice --parallel)",
-    )
-    parser.add_argument(
-        "--batch", type=positive, metavar="N", help="games at once without foreign engines (default: 256, on a CPU 16)"
-    )
+        repeats=True,
+    ),
+    Arg("--parallel K", "foreign engines that think at once (default: one per core)", positive),
+    Arg(
+        "--tables T",
+        "games with foreign engines at once, each with a separate process (default: twice --parallel)",
+        positive,
+    ),
+    Arg("--batch N", "games at once without foreign engines (default: 256, on a CPU 16)", positive),
+)
+"""How engines play, and how many games are played at once."""
 
 
-def make_plan(args: argparse.Namespace, opening_moves: int, tables_per_engine: int = 2) -> "MatchPlan":
-    """How a match is played with these options, on this machine."""
+def make_plan(args: Namespace, opening_moves: int, tables_per_engine: int = 2) -> "MatchPlan":
     import jax
 
     from tengen.match.driver import MatchPlan
@@ -75,25 +59,16 @@ def dtype() -> str:
     return "float32" if jax.default_backend() == "cpu" else "bfloat16"
 
 
-def read_terms(args: argparse.Namespace) -> "Terms":
+def read_terms(args: Namespace) -> "Terms":
     """What engines are told about time. TengenError if no engine could play like that."""
     from tengen.match.engines.engine import Terms
 
-    terms = Terms(
-        seconds=args.seconds_per_move,
-        nodes=args.nodes,
-        patience=args.patience,
-        options=_uci_options(args.uci_options),
-    )
-    terms.check()
-    return terms
-
-
-def _uci_options(texts: list[str]) -> tuple[tuple[str, str], ...]:
-    pairs = []
-    for text in texts:
+    options = []
+    for text in args.uci_options:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals) or not text.isprintable():
             raise TengenError(f"--uci-option {text}: expected NAME=VALUE, as in 'Skill Level=3'")
-        pairs.append((name, value))
-    return tuple(pairs)
+        options.append((name, value))
+    terms = Terms(args.seconds_per_move, args.nodes, patience=args.patience, options=tuple(options))
+    terms.check()
+    return terms

@@ -1,50 +1,34 @@
 """`tengen estimate`: the cost of a run on this machine, after a minute of measuring."""
 
-import argparse
 import sys
 
 from tengen import config as configuration
-from tengen.commands.config import add_config
-from tengen.commands.numbers import amount, whole
+from tengen.commands.arguments import CONFIG, Arg, Namespace, amount, whole
 from tengen.errors import OptionError
 
-_MACHINES = whole(1, 100_000)
-
 HELP = "how long a run will take here, and how much memory"
-ABOUT = (
-    "Measures the parts of a run on this machine for about a minute, and says how long the "
-    "whole run would take and how much memory it needs. Nothing is written."
-)
+ABOUT = """Measures the parts of a run on this machine for about a minute, and says how long the whole run would take
+and how much memory it needs. Nothing is written."""
 EXAMPLE = "tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4"
+ARGUMENTS = (
+    *CONFIG,
+    Arg("--seconds S", "of measuring, besides compiling (%(default)g)", amount("seconds", 86_400), 60.0),
+    Arg("--nodes N", "also estimate a cluster of that many machines", whole(1, 100_000)),
+    Arg(
+        "--gpus-per-node G",
+        "of that cluster, each like this device (1; without a GPU: none, and nodes like this machine)",
+        whole(1, 100_000),
+    ),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_config(parser)
-    parser.add_argument(
-        "--seconds",
-        type=amount("seconds", 86_400),
-        default=60.0,
-        metavar="S",
-        help="of measuring, besides compiling (%(default)g)",
-    )
-    parser.add_argument("--nodes", type=_MACHINES, metavar="N", help="also estimate a cluster of that many machines")
-    parser.add_argument(
-        "--gpus-per-node",
-        type=_MACHINES,
-        metavar="G",
-        help="of that cluster, each like this device (1; without a GPU: none, and nodes like this machine)",
-    )
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the memory, measure, and print the times."""
+def run(args: Namespace) -> None:
     config = configuration.load(args.config, args.overrides)
 
     import jax
 
     from tengen.jax_setup import explaining_memory, keep_compiled
-    from tengen.loop import estimate, measure
+    from tengen.loop import estimate
     from tengen.loop.components import Components
 
     keep_compiled()
@@ -54,17 +38,13 @@ def run(args: argparse.Namespace) -> int:
     with explaining_memory():
         parts = Components(config)
         print(f"{config.run.name} on {jax.devices()[0].device_kind}\n\nmemory of the device")
-        print("\n".join(estimate.describe_memory(parts.memory(), measure.memory_there())))
+        print("\n".join(estimate.describe_memory(parts.memory(), estimate.memory_there())))
         print(estimate.describe_disk(parts.form.row_bytes) + "\n", flush=True)
         parts.check_memory()
-        found = measure.measure(parts, config, args.seconds, _show)
+        # Progress goes to standard error, to keep it out of results in a file or pipe.
+        show = lambda text: print(f"{text} ...", file=sys.stderr, flush=True)  # noqa: E731
+        found = estimate.measure(parts, config, args.seconds, show)
     print("\n".join(estimate.describe(found, config)))
     if plan:
         print("\non a cluster")
         print("\n".join(estimate.describe_cluster(found, plan)))
-    return 0
-
-
-def _show(text: str) -> None:
-    """Print progress to standard error, to keep it out of results in a file or pipe."""
-    print(f"{text} ...", file=sys.stderr, flush=True)

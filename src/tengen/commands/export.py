@@ -1,13 +1,13 @@
 """`tengen export`: networks from what trainers leave, as a part of a run, and networks for other programs."""
 
-import argparse
 import importlib
 import shlex
 from pathlib import Path
 from typing import Any
 
 from tengen import schema, words
-from tengen.commands.part import add_part, drive
+from tengen.commands.arguments import Arg, Namespace
+from tengen.commands.part import drive, part_arguments
 from tengen.errors import TengenError
 
 _TRY = {
@@ -26,39 +26,29 @@ EXAMPLE = (
     "tengen export runs/go9 --format katago go9.bin.gz\ntengen export runs/go9 --format onnx go9.onnx\n"
     "tengen export go9 --base runs/go9"
 )
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_part(parser, "export what waits, and end")
-    parser.add_argument(
-        "--format",
-        nargs=2,
-        metavar=("FORMAT", "OUT"),
-        help="write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
+ARGUMENTS = (
+    *part_arguments("export what waits, and end"),
+    Arg(
+        "--format FORMAT OUT",
+        "write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
         "lc0: for Lc0, as OUT.pb.gz, with 16 bits a weight; lc0-float32: with all bits, for Lc0 0.33 or newer; onnx: "
         "for other languages and frameworks, as OUT.onnx; tengen: for Tengen, in half the size, with its "
         "configuration, as OUT.safetensors",
-    )
-    parser.add_argument(
-        "--about",
-        metavar="KEY=TEXT",
-        action="append",
-        default=[],
-        help="with --format tengen: what people should know, such as machine='one H200'; may be repeated",
-    )
-    parser.add_argument("--name", help="of one trainer (default: all of them)")
-    parser.add_argument(
-        "--now",
-        action="store_true",
-        help="export the newest checkpoint of the trainer (main unless named), also in mid-epoch, and end",
-    )
+    ),
+    Arg(
+        "--about KEY=TEXT",
+        "with --format tengen: what people should know, such as machine='one H200'; may be repeated",
+        repeats=True,
+    ),
+    Arg("--name NAME", "of one trainer (default: all of them)"),
+    Arg("--now", "export the newest checkpoint of the trainer (main unless named), also in mid-epoch, and end"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Export whatever comes, until Ctrl-C."""
+def run(args: Namespace) -> int:
     if args.format is not None:
-        return _write(args)
+        _write(args)
+        return 0
 
     from tengen.run.locks import check_name
 
@@ -75,8 +65,7 @@ def run(args: argparse.Namespace) -> int:
     return drive(args, build, free=("net", "train"))
 
 
-def _write(args: argparse.Namespace) -> int:
-    """Write one network for another program."""
+def _write(args: Namespace) -> None:
     from tengen.run import networks, shipped
 
     kind, out = args.format[0], Path(args.format[1])
@@ -86,7 +75,11 @@ def _write(args: argparse.Namespace) -> int:
         raise TengenError("--about is for --format tengen")
     found = networks.find(args.config)
     if kind == "tengen":
-        shipped.write(found.path, out, _about(args.about))
+        about = [[part.strip() for part in text.partition("=")] for text in args.about]
+        for text, (key, _, value) in zip(args.about, about, strict=True):
+            if not (key and value):
+                raise TengenError(f"--about {text}: expected KEY=TEXT, such as machine='one H200'")
+        shipped.write(found.path, out, {key: value for key, _, value in about})
     else:
         program, _, encoding = kind.partition("-")
         exchange = importlib.import_module(f"tengen.interop.{program}.exchange")
@@ -94,14 +87,3 @@ def _write(args: argparse.Namespace) -> int:
             print(f"note: {note}")
     print(f"{found.name} -> {out}")
     print(f"try it: {_TRY[kind].format(out=shlex.quote(str(out)), program=words.program())}")
-    return 0
-
-
-def _about(texts: list[str]) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not (equals and key.strip() and value.strip()):
-            raise TengenError(f"--about {text}: expected KEY=TEXT, such as machine='one H200'")
-        found[key.strip()] = value.strip()
-    return found

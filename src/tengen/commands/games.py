@@ -1,44 +1,36 @@
 """`tengen games`: list the games with their options."""
 
-import argparse
 import inspect
 import sys
 
 from tengen import schema
+from tengen.commands.arguments import Arg, Namespace
 from tengen.errors import TengenError
 
 HELP = "list the games with their options"
-ABOUT = (
-    "Lists the games that Tengen plays, those of installed packages too, with the options that a "
-    "configuration can set for them. A game of your own is package.module:Class."
-)
+ABOUT = """Lists the games that Tengen plays, those of installed packages too, with the options that a configuration
+can set for them. A game of your own is package.module:Class."""
 EXAMPLE = "tengen games go"
+ARGUMENTS = (
+    Arg("GAME?", "only this game"),
+    Arg("--check", "play random games of GAME, and say what is wrong with it"),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("game", metavar="GAME", nargs="?", help="only this game")
-    parser.add_argument("--check", action="store_true", help="play random games of GAME, and say what is wrong with it")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print every game: what it is, and each option with its default and what it allows."""
+def run(args: Namespace) -> None:
     from tengen import games
 
-    if args.check:
-        return _check(args.game)
-    if args.game:
-        _print_game(args.game)
-        return 0
+    if args.check or args.game:
+        (_check if args.check else _print_game)(args.game)
+        return
     for name in (*games.names(), "pgx:NAME"):
         try:
             _print_game(name)
         except TengenError as error:  # a package that cannot be imported must not hide the other games
             print(error, file=sys.stderr)
-    return 0
 
 
-def _check(name: str | None) -> int:
+def _check(name: str | None) -> None:
     from tengen import games
     from tengen.jax_setup import keep_compiled
     from tengen.testing import check_game
@@ -49,7 +41,6 @@ def _check(name: str | None) -> int:
     for note in check_game(games.make(name)):
         print(note)
     print(f"{name}: good")
-    return 0
 
 
 def _print_game(name: str) -> None:
@@ -57,7 +48,8 @@ def _print_game(name: str) -> None:
     from tengen.games import pgx_adapter
 
     game = pgx_adapter.PgxGame if name == "pgx:NAME" else games.game_class(name)
-    print(f"{name}  {_first_line(game)}")
+    about = inspect.cleandoc(game.__doc__ or "").partition("\n")[0]
+    print(f"{name}  {about}")
     options = schema.describe(game.Options)
     widths = [max((len(str(getattr(o, column))) for o in options), default=0) for column in ("name", "default")]
     for option in options:
@@ -65,7 +57,3 @@ def _print_game(name: str) -> None:
         print(f"    {option.name:{widths[0]}}  {default:{widths[1]}}  {option.help}: {option.expected}")
     if name == "pgx:NAME":
         print(f"    NAME is one of {', '.join(sorted(pgx_adapter.LONGEST))}")
-
-
-def _first_line(game: type) -> str:
-    return inspect.cleandoc(game.__doc__ or "").partition("\n")[0]

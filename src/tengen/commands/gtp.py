@@ -1,28 +1,25 @@
 """`tengen gtp`: a network for programs that speak the Go Text Protocol."""
 
-import argparse
 from pathlib import Path
 
-from tengen.commands.thinking import add_thinking, engine_settings, play_settings
+from tengen.commands.arguments import Arg, Namespace
+from tengen.commands.thinking import engine_settings, net_arguments, play_settings
 
 HELP = "play for programs that speak GTP"
 ABOUT = """Answer GTP commands on the standard input, for Sabaki, GoGui, KGS, CGOS and others. NET is a network's
 folder or a run, whose newest accepted network is meant. Other games than Go speak the same commands with their
 own moves."""
 EXAMPLE = "tengen gtp runs/go9 --seconds 5"
+ARGUMENTS = (
+    *net_arguments(),
+    Arg("--resign CHANCE", "give up below this chance (default 0.05)", float),
+    Arg("--ponder", "think while the opponent does"),
+    Arg("--lag S", "seconds of each move that the line takes (default 0.5)", float),
+    Arg("--log FILE", "append all that is said to a file", Path),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_thinking(parser)
-    parser.add_argument("--resign", type=float, metavar="CHANCE", help="give up below this chance (default 0.05)")
-    parser.add_argument("--ponder", action="store_true", help="think while the opponent does")
-    parser.add_argument("--lag", type=float, metavar="S", help="seconds of each move that the line takes (default 0.5)")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="append all that is said to a file")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Answer until `quit` or the end of the input."""
+def run(args: Namespace) -> None:
     play, engine = play_settings(args), engine_settings(args)
 
     from tengen.engine.gtp import session
@@ -30,4 +27,3 @@ def run(args: argparse.Namespace) -> int:
 
     keep_compiled()
     session.serve(args.net, play, engine, args.log)
-    return 0

@@ -1,10 +1,10 @@
 """`tengen import`: networks of other programs."""
 
-import argparse
 import json
 import shlex
 from pathlib import Path
 
+from tengen.commands.arguments import Arg, Namespace
 from tengen.errors import TengenError
 from tengen.words import program
 
@@ -12,22 +12,17 @@ HELP = "use a network of KataGo or Lc0"
 ABOUT = """Turns a network of KataGo or Lc0 into one of Tengen, which then works wherever a network is expected: in
 gtp, uci, analyze, match, and as net.start_from of a run (for KataGo's, one with observation: katago)."""
 EXAMPLE = "tengen import katago g170-b6c96.bin.gz nets/g170-b6c96 --size 9\ntengen import lc0 weights.pb.gz nets/t60"
+ARGUMENTS = (
+    Arg("FORMAT", "katago: KataGo's .bin.gz; lc0: Lc0's .pb.gz", choices=("katago", "lc0")),
+    Arg("FILE", "the network's file", Path),
+    Arg("NET", "the folder to write", Path),
+    Arg("--size N", "katago: points along a side of the board (19)", int),
+    Arg("--komi K", "katago: points that White gets (7)", float),
+    Arg("--ko RULE", "katago: simple, positional or situational (positional)"),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument(
-        "format", metavar="FORMAT", choices=("katago", "lc0"), help="katago: KataGo's .bin.gz; lc0: Lc0's .pb.gz"
-    )
-    parser.add_argument("file", metavar="FILE", type=Path, help="the network's file")
-    parser.add_argument("net", metavar="NET", type=Path, help="the folder to write")
-    parser.add_argument("--size", type=int, metavar="N", help="katago: points along a side of the board (19)")
-    parser.add_argument("--komi", type=float, metavar="K", help="katago: points that White gets (7)")
-    parser.add_argument("--ko", metavar="RULE", help="katago: simple, positional or situational (positional)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Read the file and write the network."""
+def run(args: Namespace) -> None:
     options = {key: value for key in ("size", "komi", "ko") if (value := getattr(args, key)) is not None}
     if args.format == "katago":
         from tengen.interop.katago.exchange import import_network
@@ -42,11 +37,9 @@ def run(args: argparse.Namespace) -> int:
     print(f"try it:      {shlex.join([program(), 'play', str(args.net)])}")
     if args.format == "katago":
         print(f"go on:       {_to_go_on(args.net)}")
-    return 0
 
 
 def _to_go_on(net: Path) -> str:
-    """The command for a run that goes on from the network, with the same architecture."""
     from tengen import nets
     from tengen.nets import saving
 

@@ -1,14 +1,12 @@
 """`tengen match`: two players, many games, and how sure one can be of who is stronger."""
 
-import argparse
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import files, schema
-from tengen.commands.config import add_overrides
-from tengen.commands.engines import add_engines, check_games, dtype, make_plan, read_terms
-from tengen.commands.numbers import count, positive
+from tengen.commands.arguments import Arg, Namespace, count, overrides, positive
+from tengen.commands.engines import ENGINES, check_games, dtype, make_plan, read_terms
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -27,29 +25,22 @@ _WHO = (
     "a network, a run, random, mcts:200, 'gtp:gnugo --mode gtp --level 10' (Go), uci:stockfish (chess), or "
     "uci@100:stockfish with 100 nodes a move"
 )
+ARGUMENTS = (
+    Arg("A", _WHO),
+    Arg("B", "the same"),
+    Arg("--games GAMES", "in pairs with colours swapped (%(default)s)", positive, 100),
+    Arg("--game GAME", "what they play: a game or a configuration (default: the networks' game)"),
+    Arg("--simulations SIMULATIONS", "per move of a network (%(default)s)", positive, 64),
+    Arg("--opening-moves K", "random moves that begin each pair (%(default)s)", count, 2),
+    *ENGINES,
+    Arg("--out DIR", "where the games go (default: matches/A-B)", Path),
+    Arg("--seed SEED", "openings and chance (%(default)s)", count, 0),
+    Arg("--json FILE", "also write the figures there", Path),
+    overrides("change a setting of the game or of the search, as game.komi=6.5 or search.c_init=1"),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("a", metavar="A", help=_WHO)
-    parser.add_argument("b", metavar="B", help="the same")
-    parser.add_argument("--games", type=positive, default=100, help="in pairs with colours swapped (%(default)s)")
-    parser.add_argument(
-        "--game", metavar="GAME", help="what they play: a game or a configuration (default: the networks' game)"
-    )
-    parser.add_argument("--simulations", type=positive, default=64, help="per move of a network (%(default)s)")
-    parser.add_argument(
-        "--opening-moves", type=count, default=2, metavar="K", help="random moves that begin each pair (%(default)s)"
-    )
-    add_engines(parser)
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where the games go (default: matches/A-B)")
-    parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
-    add_overrides(parser, "change a setting of the game or of the search, as game.komi=6.5 or search.c_init=1")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Plays until all games are there, or until Ctrl-C; the same command goes on."""
+def run(args: Namespace) -> int:
     check_games(args.games)
     from tengen.data.format.identity import GameIdentity
     from tengen.jax_setup import keep_compiled
@@ -66,21 +57,18 @@ def run(args: argparse.Namespace) -> int:
         "opening_moves": args.opening_moves,
         "seed": args.seed,
         **({"search": vars(search)} if {"network", "model"} & {a.kind, b.kind} else {}),
-        **(_engine_settings(terms) if "engine" in (a.kind, b.kind) else {}),
     }
+    if "engine" in (a.kind, b.kind):
+        about |= {"seconds_per_move": terms.seconds, "nodes": terms.nodes, "uci_options": dict(terms.options)}
     keep_compiled()
-    folder = args.out or Path("matches") / f"{_slug(a.name)}-{_slug(b.name)}"
+    slugs = [re.sub(r"[^A-Za-z0-9_.]+", "_", one.name).strip("_.")[:60] or "player" for one in (a, b)]
+    folder = args.out or Path("matches") / "-".join(slugs)
     with MatchFolder.opened(folder, (a.name, b.name), args.games, about) as match:
-        return _play(args, (a, b), game, search, terms, match)
+        return _play(args, [a, b], game, search, terms, match)
 
 
 def _play(
-    args: argparse.Namespace,
-    both: "tuple[PlayerSpec, PlayerSpec]",
-    game: Any,
-    search: Any,
-    terms: "Terms",
-    match: "MatchFolder",
+    args: Namespace, both: "list[PlayerSpec]", game: Any, search: Any, terms: "Terms", match: "MatchFolder"
 ) -> int:
     from tengen.jax_setup import explaining_memory
     from tengen.match.driver import play_match
@@ -112,8 +100,7 @@ def _play(
     return stopping.code
 
 
-def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stopping: Any) -> None:
-    """Prints the result so far."""
+def _report(args: Namespace, match: "MatchFolder", games: Path, stopping: Any) -> None:
     from tengen.match import results
 
     print("\n".join(match.lines()))
@@ -127,7 +114,7 @@ def _report(args: argparse.Namespace, match: "MatchFolder", games: Path, stoppin
         print(f"stopped by {stopping.words}: {done}; the same command goes on")
 
 
-def _game_and_search(args: argparse.Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, Any]:
+def _game_and_search(args: Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, Any]:
     """The game, and how networks search; `--set` changes both."""
     from tengen.config.override import read_overrides
     from tengen.config.settings.search import SearchSettings
@@ -146,13 +133,3 @@ def _game_and_search(args: argparse.Namespace, a: "PlayerSpec", b: "PlayerSpec")
     chosen = {"algorithm": "puct", "simulations": args.simulations} | changes["search"]
     settings = players.strongest(schema.from_options(SearchSettings, chosen, "search"))
     return player_spec.common_game(a, b, args.game, changes["game"]), settings
-
-
-def _engine_settings(terms: "Terms") -> dict[str, Any]:
-    """What engines are told, as JSON data."""
-    return {"seconds_per_move": terms.seconds, "nodes": terms.nodes, "uci_options": dict(terms.options)}
-
-
-def _slug(name: str) -> str:
-    """Part of a folder's name."""
-    return re.sub(r"[^A-Za-z0-9_.]+", "_", name).strip("_.")[:60] or "player"

@@ -1,10 +1,10 @@
 """`tengen nets`: list the networks with their size and cost, or show one in detail."""
 
-import argparse
 import textwrap
 from typing import TYPE_CHECKING, Any
 
 from tengen import config, nets, schema
+from tengen.commands.arguments import Arg, Namespace
 from tengen.errors import TengenError
 from tengen.run import shipped
 from tengen.words import program
@@ -15,31 +15,22 @@ if TYPE_CHECKING:
 _WIDTH = 100
 
 HELP = "list the networks with their size and cost"
-ABOUT = (
-    "Lists the named network architectures with their parameters and operations per position, and the "
-    "trained networks that come with Tengen, or shows one of them in detail."
-)
+ABOUT = """Lists the named network architectures with their parameters and operations per position, and the trained
+networks that come with Tengen, or shows one of them in detail."""
 EXAMPLE = "tengen nets b6c96-se --game go9"
+ARGUMENTS = (
+    Arg("NAME?", "show this one in detail, such as b6c96-se or my_net:build", dest="net"),
+    Arg("--game GAME", "for which game: a configuration, or a game that `tengen games` lists"),
+    Arg("--heads HEAD*", "extra heads (default: all that the game can teach)"),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument(
-        "net", metavar="NAME", nargs="?", help="show this one in detail, such as b6c96-se or my_net:build"
-    )
-    parser.add_argument(
-        "--game", metavar="GAME", help="for which game: a configuration, or a game that `tengen games` lists"
-    )
-    parser.add_argument("--heads", metavar="HEAD", nargs="*", help="extra heads (default: all that the game can teach)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Print the table, or what one network is made of."""
+def run(args: Namespace) -> None:
     from tengen.match.player_spec import make_game
 
-    if args.net is not None and args.net in shipped.names():
+    if args.net in shipped.names():
         _show_shipped(args.net)
-        return 0
+        return
     if args.net is not None:
         spec = nets.spec(args.net)
         game = make_game(args.game or ("hironaka" if spec.layers else "chess" if spec.is_lc0 else "go9"))
@@ -47,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         if heads is None and (spec.function or spec.is_lc0):  # a network of a user may have none
             heads = ["moves_left"] if spec.is_lc0 else []
         _show(args.net, game, _heads(heads, game))
-        return 0
+        return
     for name in (args.game,) if args.game else ("go9", "hironaka"):
         game = make_game(name)
         _table(game, _heads(args.heads, game))
@@ -57,7 +48,6 @@ def run(args: argparse.Namespace) -> int:
     if trained := shipped.names():
         print(f"\nTrained networks that come with Tengen, to play with: {', '.join(trained)}")
         print(f"(`{program()} nets {trained[0]}` tells more about one)")
-    return 0
 
 
 def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:
@@ -71,7 +61,6 @@ def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:
 
 
 def _show_shipped(name: str) -> None:
-    """One of the trained networks: its game, its size, and how it was made."""
     from tengen.run import networks
 
     found = networks.find(name).saved
@@ -94,7 +83,6 @@ def _label(game: "Game") -> str:
 
 
 def _table(game: "Game", heads: tuple[str, ...]) -> None:
-    """Print the networks of the zoo that fit the game."""
     print(f"{_label(game):16} {'parameters':>12} {'operations per position':>25}  extra heads")
     for name in nets.names():
         if not list(nets.problems(nets.spec(name), game)):
@@ -104,7 +92,6 @@ def _table(game: "Game", heads: tuple[str, ...]) -> None:
 
 
 def _show(name: str, game: "Game", heads: tuple[str, ...]) -> None:
-    """Print one network: its settings, and the cost of its parts."""
     spec = nets.spec(name, heads)
     net = nets.shapes(spec, game)
     print(f"{name} on {_label(game)}: {nets.parameter_count(net):,} parameters,", end=" ")

@@ -1,6 +1,5 @@
 """What the commands of the pipeline's parts have in common."""
 
-import argparse
 import contextlib
 import os
 import time
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from tengen import config as configuration
-from tengen.commands.config import BASE_HELP, add_config
+from tengen.commands.arguments import BASE, CONFIG, Arg, Arguments, Namespace
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE
 
@@ -17,20 +16,17 @@ Build = Callable[[Config, Path, Callable[[], bool], Callable[[str], None]], Any]
 """(configuration, run directory, whether to stop, how to print a message) -> the part."""
 
 
-def add_part(parser: argparse.ArgumentParser, once: str) -> None:
+def part_arguments(once: str) -> Arguments:
     """The arguments of every part; `once` says what `--once` means."""
-    add_config(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
-    parser.add_argument("--once", action="store_true", help=once)
+    return *CONFIG, BASE, Arg("--once", once)
 
 
-def load(args: argparse.Namespace) -> tuple[Config, Path]:
-    """The configuration and the run directory."""
+def load(args: Namespace) -> tuple[Config, Path]:
     config = configuration.load(args.config, args.overrides)
     return config, configuration.base_of(args.config, config.run.name, args.base)
 
 
-def look(args: argparse.Namespace) -> tuple[Config, Path]:
+def look(args: Namespace) -> tuple[Config, Path]:
     """As `load`, for commands that only look at a run. ConfigError if there is none, or if its settings differ."""
     from tengen.run import directory
 
@@ -40,7 +36,7 @@ def look(args: argparse.Namespace) -> tuple[Config, Path]:
 
 
 def drive(
-    args: argparse.Namespace,
+    args: Namespace,
     build: Build,
     *,
     only: str = "",
@@ -81,17 +77,12 @@ def drive(
             say(f"{base}: there was no run, so a new one begins here")
         provenance.keep_changes(base)
         same = not args.overrides and Path(args.config) in (base, base / RUN_FILE) and not watched
-        watch = ConfigWatch(base / watched, config, say, same=same)
-        return _drive(args, config, base, build, watch.look, stop)
+        look = ConfigWatch(base / watched, config, say, same=same).look
+        return _drive(config, base, build, look, stop, once=args.once)
 
 
 def _drive(
-    args: argparse.Namespace,
-    config: Config,
-    base: Path,
-    build: Build,
-    look: Callable[[], Any],
-    stop: Callable[[], bool],
+    config: Config, base: Path, build: Build, look: Callable[[], Any], stop: Callable[[], bool], *, once: bool
 ) -> int:
     from tengen.jax_setup import explaining_memory
     from tengen.loop.parts import running
@@ -108,7 +99,7 @@ def _drive(
             part = build(config, base, lambda: stopping.asked, say)
         with contextlib.closing(part), StatusWriter(base, part.kind, part.name) as status, safe_exit.before(part.flush):
             poll = config.ring.poll_seconds
-            last = running.run(part, status, asked, say, poll, once=args.once, look=look)
+            last = running.run(part, status, asked, say, poll, once=once, look=look)
     if stopping.asked:
         say(f"stopped by {stopping.words}: everything is written")
     elif last.worked and not (last.event or last.ended):  # the others were printed
@@ -117,5 +108,4 @@ def _drive(
 
 
 def say(text: str, file: TextIO | None = None) -> None:
-    """Print a line, with the time."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=file, flush=True)

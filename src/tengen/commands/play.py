@@ -1,30 +1,24 @@
 """`tengen play`: a person against a network, on a board of text."""
 
-import argparse
 import random
 import sys
 
-from tengen.commands.config import add_overrides
-from tengen.commands.thinking import add_thinking, engine_settings, play_settings
+from tengen.commands.arguments import Arg, Namespace, overrides
+from tengen.commands.thinking import engine_settings, net_arguments, play_settings
 
 HELP = "play against a network"
 ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves
 are typed by their names; help says what else can be typed."""
 EXAMPLE = "tengen play runs/tic_tac_toe --as second --visits 100"
+ARGUMENTS = (
+    *net_arguments(),
+    Arg("--as", "who you are (default first)", default="first", choices=("first", "second", "random"), dest="seat"),
+    overrides("another option of the game than the network was trained with, such as size=7", "KEY=VALUE"),
+    Arg("--seed SEED", "for games that begin by chance, and for --as random", int),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_thinking(parser)
-    parser.add_argument(
-        "--as", dest="seat", choices=("first", "second", "random"), default="first", help="who you are (default first)"
-    )
-    add_overrides(parser, "another option of the game than the network was trained with, such as size=7", "KEY=VALUE")
-    parser.add_argument("--seed", type=int, help="for games that begin by chance, and for --as random")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Play until the user quits."""
+def run(args: Namespace) -> None:
     play, engine = play_settings(args), engine_settings(args)
     chosen = random.Random(args.seed).randrange(2) if args.seat == "random" else ("first", "second").index(args.seat)
 
@@ -40,4 +34,3 @@ def run(args: argparse.Namespace) -> int:
     print("One moment: compiling for this network ...", file=sys.stderr, flush=True)
     made.warm_up()
     Console(made, play, chosen, seed=args.seed).run()
-    return 0

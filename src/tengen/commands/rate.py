@@ -1,13 +1,12 @@
 """`tengen rate`: the strength of all networks of a run, by matches where it is least certain."""
 
-import argparse
 import contextlib
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.engines import add_engines, check_games, dtype, make_plan, read_terms
-from tengen.commands.numbers import amount, count, positive
+from tengen.commands.arguments import Arg, Namespace, amount, count, positive
+from tengen.commands.engines import ENGINES, check_games, dtype, make_plan, read_terms
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -19,39 +18,30 @@ played. Then plays the match that is expected to make the ratings most certain, 
 RUN/ratings. Ctrl-C ends it; the same command goes on."""
 EXAMPLE = "tengen rate runs/go9 --anchors random mcts:200 --minutes 30"
 _MATCHES = 20  # if no option says when to stop
+ARGUMENTS = (
+    Arg("RUN", "a run's folder", Path, dest="base"),
+    Arg(
+        "--anchors WHO*",
+        "random, mcts:200, 'gtp:COMMAND', uci:COMMAND or networks (default: the references of the run)",
+    ),
+    Arg("--only PATTERN", "only these networks play, as '*-s1*'"),
+    Arg("--games GAMES", "of one match, in pairs; 0: none (%(default)s)", count, 64),
+    Arg("--no-play", "only the table of what was played before"),
+    Arg("--rounds N", f"matches at most ({_MATCHES} if nothing is said)", positive),
+    Arg("--minutes M", "no match begins after that", amount("minutes", 1e9)),
+    Arg("--total-games N", "games at most, of all matches together", positive),
+    Arg("--error ELO", "until every error (+-) is at most that", amount("Elo", 1e9)),
+    Arg("--simulations N", "per move (default: rating.simulations)", positive),
+    Arg("--zero NAME", "whose Elo is 0 (default: random, or the weakest mcts)"),
+    Arg("--results FILE*", "count these too: folders of `tengen match`", Path, []),
+    *ENGINES,
+    Arg("--seed SEED", "openings and chance (%(default)s)", count, 0),
+    Arg("--plot FILE", "an .svg or .png (RUN/ratings/ratings.svg)", Path),
+    Arg("--json FILE", "also write the table there; -: standard output", Path),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("base", metavar="RUN", type=Path, help="a run's folder")
-    parser.add_argument(
-        "--anchors",
-        nargs="*",
-        metavar="WHO",
-        help="random, mcts:200, 'gtp:COMMAND', uci:COMMAND or networks (default: the references of the run)",
-    )
-    parser.add_argument("--only", metavar="PATTERN", help="only these networks play, as '*-s1*'")
-    parser.add_argument("--games", type=count, default=64, help="of one match, in pairs; 0: none (%(default)s)")
-    parser.add_argument("--no-play", action="store_true", help="only the table of what was played before")
-    parser.add_argument("--rounds", type=positive, metavar="N", help=f"matches at most ({_MATCHES} if nothing is said)")
-    parser.add_argument("--minutes", type=amount("minutes", 1e9), metavar="M", help="no match begins after that")
-    parser.add_argument("--total-games", type=positive, metavar="N", help="games at most, of all matches together")
-    parser.add_argument(
-        "--error", type=amount("Elo", 1e9), metavar="ELO", help="until every error (+-) is at most that"
-    )
-    parser.add_argument("--simulations", type=positive, metavar="N", help="per move (default: rating.simulations)")
-    parser.add_argument("--zero", metavar="NAME", help="whose Elo is 0 (default: random, or the weakest mcts)")
-    parser.add_argument(
-        "--results", nargs="*", type=Path, default=[], metavar="FILE", help="count these too: folders of `tengen match`"
-    )
-    add_engines(parser)
-    parser.add_argument("--seed", type=count, default=0, help="openings and chance (%(default)s)")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="an .svg or .png (RUN/ratings/ratings.svg)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table there; -: standard output")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Rates, plays and rates again."""
+def run(args: Namespace) -> int:
     _check(args)
     from tengen.config.source import RUN_FILE
     from tengen.match import league, player_spec
@@ -78,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     return code
 
 
-def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int, terms: Any) -> int:
+def _improve(args: Namespace, rating: "LeagueRating", simulations: int, terms: Any) -> int:
     from tengen.jax_setup import explaining_memory, keep_compiled
     from tengen.match.league import RatingBudget, Venue
     from tengen.monitor.match_view import watching
@@ -107,7 +97,6 @@ def _improve(args: argparse.Namespace, rating: "LeagueRating", simulations: int,
 
 
 def _line(rating: "LeagueRating", event: Any) -> str:
-    """A line about a match that begins or has ended."""
     choice = event.choice
     if event.result is None:
         gap, error = event.ratings.difference(choice.a, choice.b)
@@ -121,8 +110,7 @@ def _line(rating: "LeagueRating", event: Any) -> str:
     return f"   {result.counts}: {gap:+.0f} +- {error:.0f} Elo{mean}"
 
 
-def _report(args: argparse.Namespace, rating: "LeagueRating", simulations: int) -> None:
-    """Prints the table, and writes the picture and the data."""
+def _report(args: Namespace, rating: "LeagueRating", simulations: int) -> None:
     from tengen.analysis import saving
 
     ratings = rating.ratings
@@ -165,8 +153,7 @@ def _searching(simulations: int) -> str:
     return f"networks search {simulations} positions a move"
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Checks options beyond what argparse does."""
+def _check(args: Namespace) -> None:
     from tengen.analysis import saving
     from tengen.match import results
 

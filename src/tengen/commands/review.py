@@ -1,6 +1,5 @@
 """`tengen review`: go through a whole game with a network."""
 
-import argparse
 import contextlib
 import sys
 import threading
@@ -9,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tengen import files
-from tengen.commands.thinking import add_search, engine_settings, file_or_dash, limits
+from tengen.commands.arguments import Arg, Namespace, file_or_dash
+from tengen.commands.thinking import engine_settings, limits, position_arguments
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -21,23 +21,16 @@ game with comments and a plot of its course beside it. Whether GAME is SGF, PGN 
 from its content."""
 EXAMPLE = "tengen review runs/go9 game.sgf --visits 400"
 _VISITS = 200
+ARGUMENTS = (
+    *position_arguments(_VISITS),
+    Arg("GAME", "SGF, PGN, or a text record of any game", Path, dest="file"),
+    Arg("--out FILE", "the game with comments (default: GAME.reviewed.sgf, .pgn or .txt)", Path),
+    Arg("--plot FILE", "how the game went: .svg or .png (default: GAME.reviewed.svg)", Path),
+    Arg("--json FILE", "write it as JSON; - for standard output", file_or_dash),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_search(parser, _VISITS)
-    parser.add_argument("file", type=Path, metavar="GAME", help="SGF, PGN, or a text record of any game")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="the game with comments (default: GAME.reviewed.sgf, .pgn or .txt)"
-    )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="how the game went: .svg or .png (default: GAME.reviewed.svg)"
-    )
-    parser.add_argument("--json", type=file_or_dash, metavar="FILE", help="write it as JSON; - for standard output")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Review, and write what there is, even after Ctrl-C."""
+def run(args: Namespace) -> int:
     from tengen.analysis import query, review, review_output, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
@@ -72,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return stopped.code
 
 
-def _tell(args: argparse.Namespace, known: "Review", out: Path, plot: Path) -> None:
+def _tell(args: Namespace, known: "Review", out: Path, plot: Path) -> None:
     from tengen.analysis import review, review_output, saving
 
     if not known.moves:

@@ -1,69 +1,47 @@
 """`tengen rho`: the rate at which hosts end Hironaka's games against agents."""
 
-import argparse
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.numbers import whole
+from tengen.commands.arguments import Arg, Namespace, whole
 from tengen.errors import TengenError
 
 _MOST = 1_000_000
 
 HELP = "Hironaka's game: the rate at which hosts end games against agents"
-ABOUT = (
-    "Measures how fast hosts end Hironaka's game against agents, for every pair of them. Without "
-    "players all fixed ones are measured."
-)
+ABOUT = """Measures how fast hosts end Hironaka's game against agents, for every pair of them. Without players all
+fixed ones are measured."""
 EXAMPLE = "tengen rho zeillinger random --agents first --games 1000"
+ARGUMENTS = (
+    Arg("HOST*", "random, all, zeillinger, spivakovsky, a network or a run (all fixed)", dest="hosts"),
+    Arg("--agents AGENT+", "random, first, last, a network or a run (all fixed)"),
+    Arg("--games N", "games per pair (%(default)s)", whole(2, _MOST), 5000),
+    Arg("--dimension N", "coordinates (%(default)s)", whole(2, _MOST), 3),
+    Arg("--points N", "points (%(default)s)", whole(2, _MOST), 5),
+    Arg("--max-value N", "largest coordinate at first (%(default)s)", whole(1, _MOST), 20),
+    Arg("--moves N", "rounds at most (%(default)s)", whole(1, _MOST), 40),
+    Arg("--reposition", "subtract the smallest values after every shift"),
+    Arg("--simulations N", "of networks, 0: without search (%(default)s)", whole(0, _MOST), 0),
+    Arg("--seed N", "of the starts (%(default)s)", whole(0, _MOST), 0),
+    Arg("--select", "HOST is a run: which of its networks are the best host and the best agent"),
+    Arg("--json", "for programs"),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument(
-        "hosts", nargs="*", metavar="HOST", help="random, all, zeillinger, spivakovsky, a network or a run (all fixed)"
-    )
-    parser.add_argument(
-        "--agents", nargs="+", metavar="AGENT", help="random, first, last, a network or a run (all fixed)"
-    )
-    parser.add_argument("--games", type=whole(2, _MOST), default=5000, metavar="N", help="games per pair (%(default)s)")
-    parser.add_argument("--dimension", type=whole(2, _MOST), default=3, metavar="N", help="coordinates (%(default)s)")
-    parser.add_argument("--points", type=whole(2, _MOST), default=5, metavar="N", help="points (%(default)s)")
-    parser.add_argument(
-        "--max-value", type=whole(1, _MOST), default=20, metavar="N", help="largest coordinate at first (%(default)s)"
-    )
-    parser.add_argument("--moves", type=whole(1, _MOST), default=40, metavar="N", help="rounds at most (%(default)s)")
-    parser.add_argument("--reposition", action="store_true", help="subtract the smallest values after every shift")
-    parser.add_argument(
-        "--simulations",
-        type=whole(0, _MOST),
-        default=0,
-        metavar="N",
-        help="of networks, 0: without search (%(default)s)",
-    )
-    parser.add_argument("--seed", type=whole(0, _MOST), default=0, metavar="N", help="of the starts (%(default)s)")
-    parser.add_argument(
-        "--select",
-        action="store_true",
-        help="HOST is a run: which of its networks are the best host and the best agent",
-    )
-    parser.add_argument("--json", action="store_true", help="for programs")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Prints the table while it is measured."""
+def run(args: Namespace) -> None:
     from tengen import games
     from tengen.jax_setup import keep_compiled
 
     keep_compiled()
     options = {"dimension": args.dimension, "max_points": args.points, "max_value": args.max_value}
     game: Any = games.make("hironaka", **options, max_moves=2 * args.moves, reposition=args.reposition)
-    return _select(args, game) if args.select else _table(args, game)
+    (_select if args.select else _table)(args, game)
 
 
-def _table(args: argparse.Namespace, game: Any) -> int:
+def _table(args: Namespace, game: Any) -> None:
     from tengen.match import hironaka
 
     hosts = [hironaka.player(text, "host", game, args.simulations) for text in args.hosts or hironaka.NAMES["host"]]
@@ -73,10 +51,9 @@ def _table(args: argparse.Namespace, game: Any) -> int:
         print(json.dumps([asdict(pair) for pair in pairs], indent=1))
     else:
         _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
-    return 0
 
 
-def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence[str], agents: Sequence[str]) -> None:
+def _print_table(args: Namespace, pairs: Iterator[Any], hosts: Sequence[str], agents: Sequence[str]) -> None:
     from tengen.match.results import SURE
 
     left = max(12, *(len(host) for host in hosts)) + 2
@@ -91,7 +68,7 @@ def _print_table(args: argparse.Namespace, pairs: Iterator[Any], hosts: Sequence
         print()
 
 
-def _select(args: argparse.Namespace, game: Any) -> int:
+def _select(args: Namespace, game: Any) -> None:
     """Chooses, then measures the chosen ones again from other starts: the best of many was also lucky."""
     from tengen.match import hironaka
     from tengen.run import networks
@@ -100,11 +77,9 @@ def _select(args: argparse.Namespace, game: Any) -> int:
         raise TengenError("rho: --select needs one run, and no --agents: tengen rho RUN --select")
     base = Path(args.hosts[0])
     # Where one role learned by itself there is no network to choose for the other one.
-    roles: Sequence[hironaka.HironakaRole] = [
-        role for role in hironaka.ROLES if networks.usable(base, role)
-    ] or hironaka.ROLES
+    usable: list[hironaka.HironakaRole] = [role for role in hironaka.ROLES if networks.usable(base, role)]
     found = []
-    for role in roles:
+    for role in usable or hironaka.ROLES:
         chosen = hironaka.select(base, role, game, args.games, simulations=args.simulations, seed=args.seed)
         found.append(chosen)
         if not args.json:
@@ -116,9 +91,8 @@ def _select(args: argparse.Namespace, game: Any) -> int:
     if args.json:
         listed = {chosen.role: {"reference": chosen.reference, "networks": chosen.listed()} for chosen in found}
         print(json.dumps(listed | {"best": [asdict(pair) for pair in pairs]}, indent=1))
-        return 0
-    _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
-    return 0
+    else:
+        _print_table(args, pairs, [host.name for host in hosts], [agent.name for agent in agents])
 
 
 def _show(chosen: Any) -> None:

@@ -1,15 +1,13 @@
 """`tengen run`: from random play to a strong network."""
 
-import argparse
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import config as configuration
-from tengen.commands.config import BASE_HELP, add_config
+from tengen.commands.arguments import BASE, CONFIG, Arg, Namespace
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,44 +17,34 @@ HELP = "self-play and learning, from nothing or from where a run stopped"
 ABOUT = """Trains a network by self-play until the goal of the configuration is reached. Ctrl-C stops the run after
 everything is written, and the same command goes on where it stopped."""
 EXAMPLE = "tengen run tic_tac_toe\ntengen run go9 --base runs/go9 --set goal.minutes=30"
-_MODES = ("fused", "sync", "async", "cluster")
-_PROGRESS = ("auto", "jsonl")
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_config(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
-    parser.add_argument(
-        "--mode",
-        choices=_MODES,
-        metavar="MODE",
-        help="fused: all on one device, in memory (the default); sync: the parts in turn, in one process; "
+ARGUMENTS = (
+    *CONFIG,
+    BASE,
+    Arg(
+        "--mode MODE",
+        "fused: all on one device, in memory (the default); sync: the parts in turn, in one process; "
         "async: each part as a process; cluster: self-play on many machines, by Ray (docs/cluster.md). "
         "If CONFIG is a run, the default is the mode that it was last run in",
-    )
-    parser.add_argument(
-        "--parts", metavar="PARTS", help="async: only these, as selfplay,gate; others may run elsewhere (default: all)"
-    )
-    parser.add_argument(
-        "--address",
-        metavar="HOST:PORT",
-        help="cluster: the Ray cluster, or auto for that of this machine (default: Ray is started here)",
-    )
-    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard files, to RUN/logs")
-    parser.add_argument(
-        "--progress",
-        choices=_PROGRESS,
-        default="auto",
-        metavar="HOW",
-        help="auto: a panel on a terminal, elsewhere plain lines (the default); jsonl: lines of the daemon's protocol "
+        choices=("fused", "sync", "async", "cluster"),
+    ),
+    Arg("--parts PARTS", "async: only these, as selfplay,gate; others may run elsewhere (default: all)"),
+    Arg(
+        "--address HOST:PORT",
+        "cluster: the Ray cluster, or auto for that of this machine (default: Ray is started here)",
+    ),
+    Arg("--tensorboard", "also write TensorBoard files, to RUN/logs"),
+    Arg(
+        "--progress HOW",
+        "auto: a panel on a terminal, elsewhere plain lines (the default); jsonl: lines of the daemon's protocol "
         "on standard output, all else on standard error",
-    )
-    parser.add_argument("--tui", action="store_true", help="show the run in the dashboard (docs/tui.md)")
+        default="auto",
+        choices=("auto", "jsonl"),
+    ),
+    Arg("--tui", "show the run in the dashboard (docs/tui.md)"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run until the goal is reached, or until Ctrl-C."""
+def run(args: Namespace) -> int:
     began = time.monotonic()
     if args.tui and args.progress != "auto":
         raise OptionError("--tui: the dashboard chooses the progress that it needs; leave out --progress")
@@ -76,11 +64,27 @@ def run(args: argparse.Namespace) -> int:
     if args.tui:
         return _dashboard(args, request)
     advise = partial(_advise, config)
-    if mode == "cluster":
-        from tengen.cluster.launching import launch_cluster
+    return _on_cluster(request, advise) if mode == "cluster" else launch(request, advise)
 
-        return launch_cluster(request, advise)
-    return launch(request, advise)
+
+def _on_cluster(request: "RunRequest", advise: Any) -> int:
+    """Everything that could be wrong with the cluster is an error before there is a run directory."""
+    from tengen.cluster.connection import connected, described
+    from tengen.jax_setup import check_device_elsewhere
+    from tengen.loop.launching import launch
+    from tengen.run import directory
+
+    check_device_elsewhere()
+    config: Any = directory.settled(request.config, request.base, request.overrides)[0]
+    with connected(request.address, config.cluster) as cluster:
+
+        def make(request: "RunRequest", shown: Any) -> Any:
+            from tengen.cluster.run import ClusterRun
+
+            shown.say(described(cluster))
+            return ClusterRun(request.config, request.base, shown, cluster=cluster, **request.options)
+
+        return launch(request, advise, make)
 
 
 def _last_mode(config: str) -> str:
@@ -92,19 +96,17 @@ def _last_mode(config: str) -> str:
 
 
 def _advise(config: Any, say: Callable[[str], None], backend: Callable[[], str]) -> None:
-    """Tell users who start a GPU's job on a CPU."""
     from tengen.cores import cores
-    from tengen.loop import cpu_advice
+    from tengen.loop import estimate
 
     count = len(cores())
-    if isinstance(config, configuration.Config) and cpu_advice.is_too_much(config, count) and backend() == "cpu":
+    if isinstance(config, configuration.Config) and estimate.is_too_much(config, count) and backend() == "cpu":
         shipped = ((name, configuration.load_any(name)) for name in configuration.shipped())
         known = [(name, other) for name, other in shipped if isinstance(other, configuration.Config)]
-        say(cpu_advice.advice(config, count, known))
+        say(estimate.advice(config, count, known))
 
 
-def _dashboard(args: argparse.Namespace, request: "RunRequest") -> int:
-    """The same command as a child of the dashboard."""
+def _dashboard(args: Namespace, request: "RunRequest") -> int:
     from tengen.commands.tui import show
     from tengen.monitor.dashboard.client import ChildClient
 

@@ -1,11 +1,10 @@
 """`tengen selfplay`: games of the newest accepted network, as a part of a run."""
 
-import argparse
 from pathlib import Path
 from typing import Any
 
-from tengen.commands.numbers import positive
-from tengen.commands.part import add_part, drive
+from tengen.commands.arguments import Arg, Namespace, positive
+from tengen.commands.part import drive, part_arguments
 
 HELP = "a part of a run: play games with its newest accepted network"
 ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
@@ -17,33 +16,22 @@ EXAMPLE = (
     "tengen selfplay chess --base runs/chess --format lc0"
 )
 
-_FORMATS = ("tengen", "katago", "lc0")
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_part(parser, "end when games have ended and are written")
-    parser.add_argument("--max-games", type=positive, metavar="N", help="end when this process has finished N games")
-    parser.add_argument("--max-rows", type=positive, metavar="N", help="end when this process has made N rows")
-    parser.add_argument(
+ARGUMENTS = (
+    *part_arguments("end when games have ended and are written"),
+    Arg("--max-games N", "end when this process has finished N games", positive),
+    Arg("--max-rows N", "end when this process has made N rows", positive),
+    Arg(
         "--format",
-        choices=_FORMATS,
-        help="of the files: Tengen's own; KataGo's, in RUN/selfplay/NETWORK/tdata; or Lc0's, one for each game, in "
+        "of the files: Tengen's own; KataGo's, in RUN/selfplay/NETWORK/tdata; or Lc0's, one for each game, in "
         "RUN/selfplay/NETWORK/lc0 (default: data.format)",
-    )
-    parser.add_argument(
-        "--dump-trees",
-        type=Path,
-        metavar="DIR",
-        help="write search trees of games into DIR, one about every second, as text and as JSON",
-    )
-    parser.add_argument(
-        "--max-trees", type=positive, default=100, metavar="N", help="with --dump-trees: at most N trees (default: 100)"
-    )
+        choices=("tengen", "katago", "lc0"),
+    ),
+    Arg("--dump-trees DIR", "write search trees of games into DIR, one about every second, as text and as JSON", Path),
+    Arg("--max-trees N", "with --dump-trees: at most N trees (default: 100)", positive, 100),
+)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Play until a limit is reached, or until Ctrl-C."""
+def run(args: Namespace) -> int:
     if args.format is not None:
         args.overrides = [*args.overrides, f"data.format={args.format}"]
 

@@ -1,23 +1,21 @@
 """`tengen set`: change settings of a run while it runs, or before it is started again."""
 
-import argparse
 from pathlib import Path
+
+from tengen.commands.arguments import Arg, Namespace
 
 HELP = "change settings of a run, also while it is going on"
 ABOUT = """Changes settings of a run. A run that is going on uses them within a round; otherwise they apply when it is
 started again. Every change is kept with its time in RUN/changes.jsonl. A setting that cannot change is refused, with
 the reason (docs/loop.md)."""
 EXAMPLE = "tengen set runs/go9 train.lr_scale=0.3 goal.minutes=600"
+ARGUMENTS = (
+    Arg("RUN", "the run directory", Path, dest="base"),
+    Arg("KEY=VALUE+", "a setting and its new value", dest="settings"),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("base", type=Path, metavar="RUN", help="the run directory")
-    parser.add_argument("settings", nargs="+", metavar="KEY=VALUE", help="a setting and its new value")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Change the settings, and print what changed and when it takes effect."""
+def run(args: Namespace) -> None:
     from tengen.monitor import overview
     from tengen.run import directory, part_status
 
@@ -30,4 +28,3 @@ def run(args: argparse.Namespace) -> int:
     for change, rule in made.items():
         when = "within a round" if alive and rule.change == "now" else "when the run is started again"
         print(f"{change} ({when})")
-    return 0

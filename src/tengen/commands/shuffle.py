@@ -5,7 +5,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tengen.commands.part import add_part, drive, look
+from tengen.commands.arguments import Arg, Namespace
+from tengen.commands.part import drive, look, part_arguments
 from tengen.errors import TengenError
 
 HELP = "a part of a run: put its newest rows in random order"
@@ -22,7 +23,7 @@ class WindowHelp(argparse.Action):
         about = "show this help, with the window of the run if CONFIG comes before it, and exit"
         super().__init__(option_strings, dest, nargs=0, help=about)
 
-    def __call__(self, parser: argparse.ArgumentParser, args: argparse.Namespace, *_: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, args: Namespace, *_: Any) -> None:
         parser.print_help()
         if args.config:
             try:
@@ -33,16 +34,13 @@ class WindowHelp(argparse.Action):
 
 
 HELP_ACTION = WindowHelp
+ARGUMENTS = (
+    *part_arguments("make one shuffle, however few rows are new, and end"),
+    Arg("--dry-run", "only say what it would read, write and need"),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_part(parser, "make one shuffle, however few rows are new, and end")
-    parser.add_argument("--dry-run", action="store_true", help="only say what it would read, write and need")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Shuffle whenever there are enough new rows, until Ctrl-C."""
+def run(args: Namespace) -> int:
     if args.dry_run:
         print(_build(*look(args)).plan())
         return 0

@@ -1,6 +1,5 @@
 """`tengen sweep`: many runs of one configuration, to find good settings."""
 
-import argparse
 import contextlib
 import json
 import sys
@@ -9,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen.commands import part
-from tengen.commands.config import add_overrides
-from tengen.commands.numbers import whole
+from tengen.commands.arguments import Arg, Namespace, overrides, whole
 from tengen.errors import OptionError
 from tengen.words import program
 
@@ -21,70 +19,47 @@ EXAMPLE = (
     "tengen sweep tic_tac_toe --grid net.name=b1c8,b2c16 --steps 500\n"
     "tengen sweep connect_four --random train.lr=1e-4..1e-2:log --trials 20 --minutes 5"
 )
-_STRATEGIES = ("grid", "random", "halving", "population")
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument(
-        "config",
-        metavar="CONFIG",
-        nargs="?",
-        help="a YAML file, or a name from `tengen config list`; without it, the sweep in --base goes on",
-    )
-    add_overrides(parser)
-    varied = parser.add_argument_group("what is varied")
-    varied.add_argument("--grid", metavar="KEY=A,B,C", action="append", default=[], help="a list of values to try")
-    varied.add_argument(
-        "--random", metavar="KEY=LOW..HIGH[:log]", action="append", default=[], help="a range, or a list, to draw from"
-    )
-    how = parser.add_argument_group("how")
-    how.add_argument(
-        "--strategy",
-        choices=_STRATEGIES,
-        metavar="HOW",
-        help="grid: all combinations; random: --trials of them; halving: of --trials the best 1/--eta go on with more; "
+ARGUMENTS = (
+    Arg("CONFIG?", "a YAML file, or a name from `tengen config list`; without it, the sweep in --base goes on"),
+    overrides(),
+    "what is varied",
+    Arg("--grid KEY=A,B,C", "a list of values to try", repeats=True),
+    Arg("--random KEY=LOW..HIGH[:log]", "a range, or a list, to draw from", repeats=True),
+    "how",
+    Arg(
+        "--strategy HOW",
+        "grid: all combinations; random: --trials of them; halving: of --trials the best 1/--eta go on with more; "
         "population: --population of them, the best copied and perturbed over --generations",
-    )
-    how.add_argument("--trials", type=int, metavar="N", help="how many settings to draw")
-    how.add_argument("--eta", type=int, default=None, metavar="N", help="halving: one in N goes on (3)")
-    how.add_argument("--population", type=int, metavar="N", help="population: how many there are at a time")
-    how.add_argument("--generations", type=int, metavar="G", help="population: how often the worst are replaced")
-    how.add_argument("--seed", type=int, default=None, metavar="N", help="of what is drawn (0)")
-    budget = parser.add_argument_group("how long a full trial goes on (default: the configuration's own goal)")
-    budget.add_argument("--minutes", type=float, metavar="M")
-    for unit in ("steps", "games", "rows"):
-        budget.add_argument(f"--{unit}", type=int, metavar="N")
-    seen = parser.add_argument_group("what is looked at")
-    seen.add_argument(
-        "--metric", metavar="NAME", help="rating (on one scale for all), loss, value_loss, or another of metrics.jsonl"
-    )
-    seen.add_argument("--best", choices=("high", "low"), metavar="WAY", help="high or low (losses: low; others: high)")
-    where = parser.add_argument_group("where")
-    where.add_argument("--base", type=Path, metavar="SWEEP", help="its folder (default: sweeps/<name of the run>)")
-    where.add_argument(
-        "--parallel", type=whole(1, 1000), metavar="K", help="trials at once (one a GPU, or one for two cores)"
-    )
-    where.add_argument(
-        "--on", choices=("here", "ray"), default="here", metavar="WHERE", help="here, or on a Ray cluster: ray"
-    )
-    where.add_argument(
-        "--address", metavar="HOST:PORT", help="ray: of its head node, or auto (default: starts one here)"
-    )
-    where.add_argument(
-        "--trial-gpus", type=float, metavar="X", help="ray: GPUs for a trial, as 0.25 (1 if there are any)"
-    )
-    where.add_argument("--trial-cores", type=float, metavar="N", help="ray: cores for a trial (1 with a GPU, else 2)")
-    where.add_argument("--retry", action="store_true", help="run those again that have failed")
-    where.add_argument("--show", action="store_true", help="run nothing, show what there is")
-    where.add_argument("--json", action="store_true", help="the results for programs, on standard output")
+        choices=("grid", "random", "halving", "population"),
+    ),
+    Arg("--trials N", "how many settings to draw", int),
+    Arg("--eta N", "halving: one in N goes on (3)", int),
+    Arg("--population N", "population: how many there are at a time", int),
+    Arg("--generations G", "population: how often the worst are replaced", int),
+    Arg("--seed N", "of what is drawn (0)", int),
+    "how long a full trial goes on (default: the configuration's own goal)",
+    Arg("--minutes M", type=float),
+    *(Arg(f"--{unit} N", type=int) for unit in ("steps", "games", "rows")),
+    "what is looked at",
+    Arg("--metric NAME", "rating (on one scale for all), loss, value_loss, or another of metrics.jsonl"),
+    Arg("--best WAY", "high or low (losses: low; others: high)", choices=("high", "low")),
+    "where",
+    Arg("--base SWEEP", "its folder (default: sweeps/<name of the run>)", Path),
+    Arg("--parallel K", "trials at once (one a GPU, or one for two cores)", whole(1, 1000)),
+    Arg("--on WHERE", "here, or on a Ray cluster: ray", default="here", choices=("here", "ray")),
+    Arg("--address HOST:PORT", "ray: of its head node, or auto (default: starts one here)"),
+    Arg("--trial-gpus X", "ray: GPUs for a trial, as 0.25 (1 if there are any)", float),
+    Arg("--trial-cores N", "ray: cores for a trial (1 with a GPU, else 2)", float),
+    Arg("--retry", "run those again that have failed"),
+    Arg("--show", "run nothing, show what there is"),
+    Arg("--json", "the results for programs, on standard output"),
+)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run what is left of the sweep, and print the results."""
+def run(args: Namespace) -> int:
     from tengen.files import lock
     from tengen.sweep.driver import Driver
-    from tengen.sweep.executor import LocalExecutor
+    from tengen.sweep.trial import LocalExecutor
 
     say = partial(part.say, file=sys.stderr if args.json else sys.stdout)
     folder, planned = _planned(args, say)
@@ -104,22 +79,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
-    """Where the trials run."""
+def _executor(args: Namespace, folder: Path, say: Any) -> Any:
     from tengen.cluster.connection import CheckedNodes, joined
     from tengen.cores import cores
     from tengen.jax_setup import check_device_elsewhere
-    from tengen.sweep import machine, ray_executor
-    from tengen.sweep.executor import LocalExecutor
+    from tengen.sweep import ray_executor, trial
+    from tengen.sweep.trial import LocalExecutor
 
-    only = {"address": args.address, "trial-gpus": args.trial_gpus, "trial-cores": args.trial_cores}
     if args.on == "here":
-        if given := [name for name, value in only.items() if value is not None]:
-            raise OptionError(f"--{given[0]}: only --on ray has it")
+        if given := _where(args).split():
+            raise OptionError(f"{given[0]}: only --on ray has it")
         check_device_elsewhere()
-        devices, there = machine.gpus(), cores()
-        count = machine.usual(devices, there) if args.parallel is None else args.parallel
-        yield LocalExecutor(machine.shares(count, devices, there))
+        devices, there = trial.gpus(), cores()
+        count = trial.usual(devices, there) if args.parallel is None else args.parallel
+        yield LocalExecutor(trial.shares(count, devices, there))
         return
     with joined(args.address, "--on ray") as ray:
         cluster = CheckedNodes(ray)
@@ -129,14 +102,13 @@ def _executor(args: argparse.Namespace, folder: Path, say: Any) -> Any:
         yield executor
 
 
-def _where(args: argparse.Namespace) -> str:
-    """The options that say where trials run, as they were given."""
+def _where(args: Namespace) -> str:
     given = {"--on": args.on if args.on != "here" else None, "--address": args.address}
     given |= {"--trial-gpus": args.trial_gpus, "--trial-cores": args.trial_cores}
     return "".join(f" {name} {value}" for name, value in given.items() if value is not None)
 
 
-def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
+def _planned(args: Namespace, say: Any) -> tuple[Any, Any]:
     """The folder, and the plan that was asked for; None if it is the one in the folder."""
     from tengen.sweep import plan
     from tengen.sweep.folder import SweepFolder
@@ -169,7 +141,7 @@ def _planned(args: argparse.Namespace, say: Any) -> tuple[Any, Any]:
 def _drive(driver: Any, for_programs: bool, where: str) -> int:
     """Run it, on a terminal with a live table; returns the exit code. `where` has the options to continue with."""
     from tengen.run.signals import Stopping
-    from tengen.sweep.live import screen
+    from tengen.sweep.report import screen
 
     with screen(driver, sys.stderr if for_programs else sys.stdout) as say, Stopping(say) as stopping:
         driver.run(lambda: stopping.asked)

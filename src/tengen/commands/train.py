@@ -1,12 +1,10 @@
 """`tengen train`: learn from the newest shuffle, as a part of a run."""
 
-import argparse
 import os
-from pathlib import Path
 from typing import Any
 
-from tengen.commands.numbers import positive
-from tengen.commands.part import add_part, drive, load, say
+from tengen.commands.arguments import Arg, Namespace, positive
+from tengen.commands.part import drive, load, part_arguments, say
 from tengen.errors import OptionError
 from tengen.words import program
 
@@ -15,43 +13,32 @@ ABOUT = """Learn from the newest shuffle of a run, as much as its rows allow, an
 few epochs. Goes on where the trainer of that name stopped. Ends at goal.steps, or with Ctrl-C. If all rows of the run
 come from `tengen data from-games` or from KataGo's self-play, it shuffles and exports, too."""
 EXAMPLE = "tengen train go9 --base runs/go9"
-ROLES = ("main", "extra", "trainonly")
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_part(parser, "end when there is nothing to learn from for now")
-    parser.add_argument("--name", default="main", help="of the trainer; several may train in one run (default: main)")
-    parser.add_argument(
-        "--role",
-        choices=ROLES,
-        metavar="ROLE",
-        help="main: its networks go to the gate; extra: they are exported aside and do not play; trainonly: none are "
+ARGUMENTS = (
+    *part_arguments("end when there is nothing to learn from for now"),
+    Arg("--name NAME", "of the trainer; several may train in one run (default: main)", default="main"),
+    Arg(
+        "--role ROLE",
+        "main: its networks go to the gate; extra: they are exported aside and do not play; trainonly: none are "
         "(default: main for the trainer main, extra for others)",
-    )
-    parser.add_argument("--max-epochs", type=positive, metavar="N", help="end when this process has trained N epochs")
-    parser.add_argument(
-        "--stop-when-limited", action="store_true", help="end when no more samples are allowed, instead of waiting"
-    )
-    hosts = parser.add_argument_group("one training on several hosts (docs/devices.md)")
-    hosts.add_argument(
-        "--coordinator", metavar="HOST:PORT", help="of process 0: its host, and a port that is free there"
-    )
-    hosts.add_argument("--processes", type=positive, metavar="N", help="how many processes there are")
-    hosts.add_argument("--process", type=int, metavar="I", help="the number of this one; only 0 reads and writes files")
+        choices=("main", "extra", "trainonly"),
+    ),
+    Arg("--max-epochs N", "end when this process has trained N epochs", positive),
+    Arg("--stop-when-limited", "end when no more samples are allowed, instead of waiting"),
+    "one training on several hosts (docs/devices.md)",
+    Arg("--coordinator HOST:PORT", "of process 0: its host, and a port that is free there"),
+    Arg("--processes N", "how many processes there are", positive),
+    Arg("--process I", "the number of this one; only 0 reads and writes files", int),
+)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Learn whatever the rows allow, until Ctrl-C."""
-    given = (args.coordinator, args.processes, args.process)
-    if any(each is not None for each in given):
-        if any(each is None for each in given):
-            raise OptionError("--coordinator, --processes and --process: give all of them, or none")
-        return _on_hosts(args)
-    return _train(args)
+def run(args: Namespace) -> int:
+    missing = [args.coordinator, args.processes, args.process].count(None)
+    if missing in (1, 2):
+        raise OptionError("--coordinator, --processes and --process: give all of them, or none")
+    return _train(args) if missing else _on_hosts(args)
 
 
-def _on_hosts(args: argparse.Namespace) -> int:
+def _on_hosts(args: Namespace) -> int:
     """Be one of the processes of a training."""
     import jax
 
@@ -82,7 +69,7 @@ def _on_hosts(args: argparse.Namespace) -> int:
         jax.distributed.shutdown()
 
 
-def _train(args: argparse.Namespace, beat: Any = None) -> int:
+def _train(args: Namespace, beat: Any = None) -> int:
     """Learn; `beat` is the heartbeat of several processes."""
     from tengen.config.source import RUN_FILE
     from tengen.run.children import PARENT
@@ -128,12 +115,8 @@ def _train(args: argparse.Namespace, beat: Any = None) -> int:
     # The settings of other trainers are in their own folders: `tengen set RUN/train/NAME ...`.
     watched = "" if name == "main" else f"train/{name}"
     more = {} if beat is None else {"stop": beat.look}
-    with advising(config, base / "train" / name, _words(args, name, base), args.overrides):
-        return drive(args, build, only=f"train-{name}", free=free, watched=watched, **more)
-
-
-def _words(args: argparse.Namespace, name: str, base: Path) -> list[str]:
-    """The command without its settings."""
     words = [program(), "train", args.config, "--base", str(base)]
     words += [] if name == "main" else ["--name", name]
-    return words + ([] if args.role is None else ["--role", args.role])
+    words += [] if args.role is None else ["--role", args.role]
+    with advising(config, base / "train" / name, words, args.overrides):
+        return drive(args, build, only=f"train-{name}", free=free, watched=watched, **more)

@@ -1,38 +1,30 @@
 """`tengen tui`: the dashboard of the training daemon."""
 
-import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tengen import config as configuration
+from tengen.commands.arguments import BASE, CONFIG_HELP, Arg, Namespace, overrides
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
     from tengen.monitor.dashboard.client import StatusClient
-from tengen.commands.config import BASE_HELP, CONFIG_HELP, add_overrides
 
 HELP = "a dashboard: start the training daemon and watch it, or join one"
-ABOUT = (
-    "Shows a dashboard in the terminal. It starts the training daemon and watches it, or "
-    "joins a daemon that is running already."
-)
+ABOUT = """Shows a dashboard in the terminal. It starts the training daemon and watches it, or joins a daemon that is
+running already."""
 EXAMPLE = "tengen tui go9 --base runs/go9"
+ARGUMENTS = (
+    Arg("CONFIG?", CONFIG_HELP),
+    overrides(),
+    BASE,
+    Arg("--listen PATH", "the daemon listens on this Unix socket, and may stay when you quit", Path),
+    Arg("--attach PATH", "join the daemon that listens on this Unix socket", Path),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("config", nargs="?", metavar="CONFIG", help=CONFIG_HELP)
-    add_overrides(parser)
-    parser.add_argument("--base", type=Path, metavar="RUN", help=BASE_HELP)
-    parser.add_argument(
-        "--listen", type=Path, metavar="PATH", help="the daemon listens on this Unix socket, and may stay when you quit"
-    )
-    parser.add_argument("--attach", type=Path, metavar="PATH", help="join the daemon that listens on this Unix socket")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Show the dashboard until the user quits."""
+def run(args: Namespace) -> int:
     if args.attach is not None:
         if args.config or args.base or args.listen or args.overrides:
             raise OptionError("--attach: that daemon already has its configuration; leave out all other arguments")
@@ -45,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     return show(_daemon(args), config.run.name, args.config)
 
 
-def _daemon(args: argparse.Namespace) -> "StatusClient":
+def _daemon(args: Namespace) -> "StatusClient":
     from tengen.monitor.dashboard.client import ChildClient, Staying
 
     words = [sys.executable, "-m", "tengen", "daemon"]

@@ -1,22 +1,16 @@
 """`tengen uci`: a network for chess programs."""
 
-import argparse
-
-from tengen.commands.thinking import add_thinking, engine_settings, play_settings
+from tengen.commands.arguments import Namespace
+from tengen.commands.thinking import engine_settings, net_arguments, play_settings
 
 HELP = "play for chess programs, which speak UCI"
 ABOUT = """Answer UCI commands on the standard input, for chess programs such as Cute Chess, Arena or Lichess bots.
 NET is a network for chess: its folder, or a run, whose newest accepted network is meant."""
 EXAMPLE = "tengen uci runs/chess --seconds 5"
+ARGUMENTS = net_arguments()
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    add_thinking(parser)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Answer until `quit` or the end of the input."""
+def run(args: Namespace) -> None:
     play, engine = play_settings(args), engine_settings(args)
 
     from tengen.engine.uci import session
@@ -24,4 +18,3 @@ def run(args: argparse.Namespace) -> int:
 
     keep_compiled()
     session.serve(args.net, play, engine)
-    return 0

@@ -1,9 +1,10 @@
 """`tengen web`: runs in the browser, live."""
 
-import argparse
 import os
 import socket
 from pathlib import Path
+
+from tengen.commands.arguments import Arg, Namespace
 
 HELP = "watch runs in the browser"
 ABOUT = """Shows runs in the browser while they go on: curves, ladder, games, data, and a board to play against their
@@ -11,22 +12,15 @@ networks. RUN is a run's folder, a folder of runs, or the folder of a match (def
 connect, unless --host says otherwise; then the address has a token in it that every request needs. Ctrl-C ends it."""
 EXAMPLE = "tengen web runs"
 PORT = 8136
+ARGUMENTS = (
+    Arg("RUN*", "a run's folder or a folder of runs", Path, dest="runs"),
+    Arg("--host ADDRESS", "address to listen on (default 127.0.0.1)", default="127.0.0.1"),
+    Arg("--port N", f"port to listen on (default {PORT}; 0: any that is free)", int, PORT),
+    Arg("--open", "open the page in the browser of this machine"),
+)
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare its arguments."""
-    parser.add_argument("runs", type=Path, nargs="*", metavar="RUN", help="a run's folder or a folder of runs")
-    parser.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default 127.0.0.1)"
-    )
-    parser.add_argument(
-        "--port", type=int, default=PORT, metavar="N", help=f"port to listen on (default {PORT}; 0: any that is free)"
-    )
-    parser.add_argument("--open", action="store_true", help="open the page in the browser of this machine")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Serve the page until the user stops it."""
+def run(args: Namespace) -> None:
     from tengen.errors import OptionError, TengenError
 
     if not 0 <= args.port <= 65535:
@@ -48,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
     access = Access(args.host)
     watched = Watched(folders)
     try:
-        listening = socket.create_server((args.host, args.port), family=_family(args.host))
+        family = socket.AF_INET6 if ":" in args.host else socket.AF_INET
+        listening = socket.create_server((args.host, args.port), family=family)
     except OSError as error:
         advice = "--port chooses another port" if args.port else "--host chooses another address"
         raise TengenError(
@@ -70,8 +65,3 @@ def run(args: argparse.Namespace) -> int:
             # Python would wait for the thread that thinks, and nothing interrupts a compilation. No files are open.
             os._exit(130)
         raise
-    return 0
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

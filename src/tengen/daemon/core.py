@@ -84,7 +84,6 @@ class Core:
         self._inbox.put(_InputClosed(ends))
 
     def run(self) -> None:
-        """Run until `shutdown`."""
         try:
             while not self._over:
                 with self._explaining():
@@ -145,20 +144,13 @@ class Core:
         self._enter("EXPORTING", session.place.pending)
         made = session.export()
         if made is not None:
-            self._tell(
-                messages.NetworkExported(made.name, str(made.path), made.step, made.samples, made.validation_loss)
-            )
+            facts = (made.name, str(made.path), made.step, made.samples, made.validation_loss)
+            self._tell(messages.NetworkExported(*facts))
         if self._finished:
             self._finished = False
             moment = time.monotonic()
-            self.now = replace(
-                self.now,
-                cycle=moment,
-                trained=0.0,
-                training=None,
-                previous_cycle=moment - self.now.cycle,
-                previous_training=self.now.training_seconds(moment),
-            )
+            spent = {"previous_cycle": moment - self.now.cycle, "previous_training": self.now.training_seconds(moment)}
+            self.now = replace(self.now, cycle=moment, trained=0.0, training=None, **spent)
 
     def _name_rejected(self, session: "DaemonSession") -> None:
         new, reasons = session.rejections()
@@ -185,7 +177,7 @@ class Core:
                         self._shut_down()
         except TengenError as error:
             where = next((name for name, kind in messages.TYPES.items() if kind is type(message)), "shutdown")
-            self._complain(str(error), where, goes_on=True)
+            self._tell(messages.Error(str(error), where, True))
 
     def _shut_down(self) -> None:
         self._over = True
@@ -195,16 +187,16 @@ class Core:
         if self._active:
             raise TengenError(f"{self._path} is being trained already: stop_training first")
         config = configuration.load(path, self._overrides)
-        config, notes = directory.settled(
-            config, configuration.base_of(path, config.run.name, self._base), self._overrides
-        )
+        base = configuration.base_of(path, config.run.name, self._base)
+        config, notes = directory.settled(config, base, self._overrides)
         for note in notes:
             self._log("info", note)
         session = self.session
         if session is None or session.config != config:
-            self._open(config, path)
+            self._open(config, base)
         self._path, self._active = path, True
-        self._restart_cycle()
+        self.now = replace(self.now, cycle=time.monotonic(), trained=0.0, training=None)
+        self._enter("WAITING_FOR_DATA", "looking for chunks")
 
     def _start_now(self) -> None:
         if not self._active:
@@ -230,13 +222,12 @@ class Core:
         if not self.session.export_soon():
             self._log("info", "the network as it is has been exported already, or is about to be")
 
-    def _open(self, config: configuration.Config, path: str) -> None:
+    def _open(self, config: configuration.Config, base: Path) -> None:
         self._close()
         self._enter("WAITING_FOR_DATA", "building the network and reading the last checkpoint")
         from tengen.daemon.session import DaemonSession
         from tengen.jax_setup import keep_compiled
 
-        base = configuration.base_of(path, config.run.name, self._base)
         try:
             keep_compiled()
             self.session = DaemonSession(config, base, self._log)
@@ -253,7 +244,7 @@ class Core:
             yield
         except Exception as error:
             if is_full(error):
-                self._complain(f"waiting for space on the disk: {error}", "disk", goes_on=True)
+                self._tell(messages.Error(f"waiting for space on the disk: {error}", "disk", True))
                 self._pause(_FULL)
                 return
             if not isinstance(error, TengenError):
@@ -263,10 +254,7 @@ class Core:
             self._close()
             what = str(error) if isinstance(error, TengenError) else f"{type(error).__name__}: {error}"
             self._enter("ERROR", what)
-            self._complain(what, where, goes_on=False)
-
-    def _complain(self, what: str, where: str, *, goes_on: bool) -> None:
-        self._tell(messages.Error(what, where, goes_on))
+            self._tell(messages.Error(what, where, False))
 
     def _enter(self, stage: Stage, words: str) -> None:
         moment = time.monotonic()
@@ -279,10 +267,6 @@ class Core:
         if self.session is not None:
             steps = self.session.trainer.step
             self.session.notice.show(Progress(f"{stage.lower().replace('_', ' ')}: {words}", figures={"steps": steps}))
-
-    def _restart_cycle(self) -> None:
-        self.now = replace(self.now, cycle=time.monotonic(), trained=0.0, training=None)
-        self._enter("WAITING_FOR_DATA", "looking for chunks")
 
     def _pause(self, seconds: float) -> None:
         """Wait, unless there is a message to handle."""

@@ -13,15 +13,16 @@ import os
 import socket
 import stat
 import threading
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from tengen.daemon.clients import DaemonClient
 from tengen.errors import TengenError
 from tengen.protocol import messages
-from tengen.protocol.encoding import ProtocolError, encode
+from tengen.protocol.encoding import LineSplitter, ProtocolError, decode, encode
+from tengen.protocol.messages import TrainingStatus
 
 STANDARD = "standard input"
 _CLIENTS = 64  # at a time
@@ -34,22 +35,129 @@ _COMMANDS = (
     messages.GetStatus,
     messages.Shutdown,
 )
+_READ = 1 << 16  # bytes at a time
+_MESSAGES = 500  # that may wait for a slow client
+_BYTES = 8 * 2**20  # in them
 
+Source = Callable[[int], bytes]
+Sink = Callable[[memoryview], int]
+Heard = Callable[["DaemonClient", Any], None]
+"""(client, message or ProtocolError)."""
+Left = Callable[["DaemonClient"], None]
+"""Called when the client has closed its side, or is gone."""
 Log = Callable[[str, str], None]
 """(level, text), for standard error."""
 
 
-def _quiet(level: str, text: str) -> None:
-    """Logs nothing."""
+class DaemonClient:
+    """Reads with `source(most)`, like os.read, and writes with `sink(bytes)`, like os.write; either may be None.
+
+    Messages for a slow client wait. Beyond a limit, statuses are dropped first, then the oldest messages, and the
+    client is told how many.
+    """
+
+    def __init__(self, name: str, source: Source | None, sink: Sink | None, heard: Heard, left: Left) -> None:
+        self.name = name
+        self._source, self._sink = source, sink
+        self._heard, self._left = heard, left
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[bytes, bool]] = deque()  # line, whether it is a status
+        self._bytes = self._dropped = 0
+        self._writing = self._closed = False
+        self._deaf = sink is None  # it does not read any more
+        self._threads = [
+            threading.Thread(target=work, name=f"tengen-{name}", daemon=True) for work in (self._read, self._write)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def tell(self, message: Any, line: bytes | None = None) -> None:
+        """Send a message; `line` is its encoding, if that is known. Returns at once."""
+        line = encode(message) if line is None else line
+        with self._changed:
+            if self._deaf or self._closed:
+                return
+            self._waiting.append((line, isinstance(message, TrainingStatus)))
+            self._bytes += len(line)
+            while len(self._waiting) > _MESSAGES or self._bytes > _BYTES:
+                self._drop()
+            self._changed.notify_all()
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Write what waits, for at most this long, and end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._deaf or not (self._waiting or self._writing), seconds)
+            self._closed = True
+            self._changed.notify_all()
+
+    def _drop(self) -> None:
+        place = next((place for place, (_, status) in enumerate(self._waiting) if status), 0)
+        self._bytes -= len(self._waiting[place][0])
+        del self._waiting[place]
+        self._dropped += 1
+
+    def _read(self) -> None:
+        lines = LineSplitter()
+        try:
+            while self._source is not None and (data := self._source(_READ)):
+                for found in lines.feed(data):
+                    self._hear(found)
+        except OSError:
+            pass  # the client is gone
+        if (problem := lines.end()) is not None:
+            self._heard(self, problem)
+        self._left(self)
+
+    def _hear(self, found: bytes | ProtocolError) -> None:
+        if isinstance(found, bytes):
+            if not found.strip():
+                return
+            try:
+                found = decode(found)
+            except ProtocolError as error:
+                found = error
+        self._heard(self, found)
+
+    def _write(self) -> None:
+        while (line := self._next()) is not None:
+            try:
+                assert self._sink is not None
+                rest = memoryview(line)
+                while rest:
+                    rest = rest[self._sink(rest) :]
+            except OSError:
+                with self._changed:
+                    self._deaf, self._writing = True, False
+                    self._waiting.clear()
+                    self._changed.notify_all()
+                return
+
+    def _next(self) -> bytes | None:
+        with self._changed:
+            self._writing = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed or self._waiting or self._deaf)
+            if self._deaf or self._closed:
+                return None
+            self._writing = True
+            if self._dropped:
+                told = messages.Log("warning", f"{self._dropped:,} messages were dropped: this client reads too slowly")
+                self._dropped = 0
+                return encode(told)
+            line, _ = self._waiting.popleft()
+            self._bytes -= len(line)
+            return line
 
 
-class Server:
+class Server(contextlib.AbstractContextManager):
     """All clients. Any thread may call any method."""
 
     def __init__(
         self,
         heard: Callable[[DaemonClient, Any], None],
-        log: Log = _quiet,
+        log: Log = lambda level, text: None,
         input_closed: Callable[[], None] = lambda: None,
     ) -> None:
         self._heard, self._log, self._input_closed = heard, log, input_closed
@@ -61,9 +169,6 @@ class Server:
         self._number = 0
         self._closed = threading.Event()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
 
@@ -74,13 +179,9 @@ class Server:
 
     def add_standard(self, source: int | None, sink: int | None) -> None:
         """Add a client on these file descriptors, which are usually standard input and output."""
-        client = DaemonClient(
-            STANDARD,
-            None if source is None else partial(os.read, source),
-            None if sink is None else partial(os.write, sink),
-            self._hear,
-            self._left,
-        )
+        reads = None if source is None else partial(os.read, source)
+        writes = None if sink is None else partial(os.write, sink)
+        client = DaemonClient(STANDARD, reads, writes, self._hear, self._left)
         with self._lock:
             self._clients.append(client)
         client.start()

@@ -4,32 +4,43 @@ import contextlib
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
-from tengen.daemon.clients import DaemonClient
-from tengen.daemon.core import Core
-from tengen.daemon.server import Server
-from tengen.daemon.status import DaemonReporter
+from tengen.daemon.core import Core, DaemonStage
+from tengen.daemon.server import DaemonClient, Server
 from tengen.protocol import messages
+from tengen.protocol.messages import (
+    LoaderStage,
+    LoaderStatus,
+    NetworkStatus,
+    ScheduleStatus,
+    TrainingFigures,
+    TrainingStatus,
+)
+from tengen.run.status import losses
+
+if TYPE_CHECKING:
+    from tengen.daemon.session import DaemonSession
+    from tengen.data.loader.loader import LoaderStats
+    from tengen.data.loader.stages import StageStats
+
 
 _EVERY = 1.0  # seconds between two statuses
 _LOOK = 0.1  # seconds between two checks for the end
 
 
-class Service:
+class Service(contextlib.AbstractContextManager):
     """The daemon. Nothing is open before `open`; the end of a `with` closes everything."""
 
     def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
-        self._server = Server(self._heard, self._write, self._input_closed)
+        self._server = Server(self._heard, self._write, lambda: self.core.input_closed(not self._listens))
         self.core = Core(self.tell, self.log, base, overrides)
         self._reporter = DaemonReporter(self.core)
         self._listens = False
         self._telling = threading.Lock()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._server.close()
@@ -71,9 +82,6 @@ class Service:
         else:
             self.core.post(message)
 
-    def _input_closed(self) -> None:
-        self.core.input_closed(not self._listens)
-
     def _tick(self) -> None:
         due = time.monotonic()
         while not self.core.ended.is_set():
@@ -92,3 +100,136 @@ class Service:
         with contextlib.suppress(OSError, ValueError):  # standard error may be closed
             mark = "" if level == "info" else f"{level}: "
             print(f"{time.strftime('%H:%M:%S')} {mark}{text}", file=sys.stderr, flush=True)
+
+
+_SECOND = 0.9  # minimum age of the figures to which those of now are compared
+_NAMED = 5  # rejected files
+_NETWORKS = 10
+_DOING = {"input": "waiting for input", "output": "waiting for output"}
+# What the queue before a stage holds, which is behind the previous stage.
+_QUEUES = {
+    "read": "files",
+    "unpack": "chunks",
+    "mix": "blocks of rows",
+    "batch": "blocks of rows",
+    "consumer": "batches",
+}
+
+
+class DaemonReporter:
+    """Makes statuses of a core, in any thread."""
+
+    def __init__(self, core: Core, clock: Callable[[], float] = time.monotonic) -> None:
+        self._core, self._clock = core, clock
+        self._began = clock()
+        self._before: deque[tuple[float, dict[tuple[str, str], tuple[int, float]]]] = deque(maxlen=20)
+
+    def status(self) -> TrainingStatus:
+        session, now = self._core.session, self._core.now
+        moment = self._clock()
+        schedule = _schedule(session, now, time.monotonic())
+        about = (self._core.run_name, moment - self._began, schedule)
+        if session is None:
+            return TrainingStatus(*about)
+        loader = self._loader(session.loader.get_stats(), moment)
+        return TrainingStatus(*about, loader, _training(session, now), _networks(session))
+
+    def _loader(self, stats: "LoaderStats", moment: float) -> LoaderStatus:
+        figures = {(stage.split, stage.name): (stage.items, stage.working) for stage in stats.stages}
+        old = [each for each in self._before if moment - each[0] >= _SECOND]
+        then, before = old[-1] if old else (self._began, {})
+        if not self._before or moment - self._before[-1][0] >= _SECOND / 2:
+            self._before.append((moment, figures))
+        seconds = max(moment - then, 1e-9)
+        stages = []
+        for stage in stats.stages:
+            items, working = before.get((stage.split, stage.name), (0, 0.0))
+            if stage.items < items:  # another loader
+                items, working = 0, 0.0
+            name, filled, capacity = _queue(stats, stage)
+            stages.append(
+                LoaderStage(
+                    name=stage.name,
+                    split=stage.split,
+                    last_second=(stage.items - items) / seconds,
+                    rate=stage.items_per_second,
+                    total=stage.items,
+                    rows=stage.rows,
+                    load=min(max((stage.working - working) / seconds, 0.0), 1.0),
+                    doing=_DOING.get(stage.doing, stage.doing),
+                    since=stage.since,
+                    waits_for=stage.waits_for,
+                    queue=name,
+                    filled=filled,
+                    capacity=capacity,
+                )
+            )
+        return LoaderStatus(
+            stages=tuple(stages),
+            chunks={split: counts.chunks for split, counts in stats.counts.items()},
+            rows={split: counts.rows for split, counts in stats.counts.items()},
+            rejected={str(kind): count for kind, count in stats.rejected.items()},
+            last_rejected=tuple(item.reason for item in stats.last_rejected[-_NAMED:]),
+        )
+
+
+def _queue(stats: "LoaderStats", stage: "StageStats") -> tuple[str, int, int]:
+    if stage.name == "watch":
+        behind = [each for each in stats.stages if each.name == "read"]
+    else:
+        of_split = [each for each in stats.stages if each.split == stage.split and each.name != "watch"]
+        place = of_split.index(stage)
+        behind = of_split[place + 1 : place + 2]
+    if not behind:
+        return "", 0, 0
+    name = _QUEUES.get(behind[0].name, behind[0].name)
+    return name, sum(each.queue for each in behind), sum(each.queue_capacity or 0 for each in behind)
+
+
+def _schedule(session: "DaemonSession | None", now: DaemonStage, moment: float) -> ScheduleStatus:
+    return ScheduleStatus(
+        stage=now.stage,
+        words=now.words,
+        since=moment - now.since,
+        networks_done=0 if session is None else session.place.networks,
+        new_chunks=0 if session is None else session.new_chunks,
+        chunks_to_wait_for=0 if session is None else session.settings.chunks_per_network,
+        cycle_seconds=moment - now.cycle if now.stage not in ("IDLE", "ERROR") else 0.0,
+        training_seconds=now.training_seconds(moment),
+        previous_cycle_seconds=now.previous_cycle,
+        previous_training_seconds=now.previous_training,
+    )
+
+
+def _training(session: "DaemonSession", now: DaemonStage) -> TrainingFigures:
+    place, figures, speed = session.place, session.figures, session.steps_per_second
+    steps = session.settings.steps_per_network
+    parts: dict[str, Any] = losses(figures)
+    loss = parts.pop("loss", None)
+    left = (steps - place.step) / speed if speed and now.stage == "TRAINING" else None
+    return TrainingFigures(
+        step=place.step,
+        steps=steps,
+        total_steps=session.trainer.step,
+        steps_per_second=speed,
+        seconds_left=left,
+        loss=loss,
+        losses=parts,
+        learning_rate=figures.get("learning_rate"),
+        validation=dict(place.validation),
+        test=dict(place.test),
+    )
+
+
+def _networks(session: "DaemonSession") -> tuple[NetworkStatus, ...]:
+    now = time.time()
+    return tuple(
+        NetworkStatus(
+            name=made.name,
+            step=made.step,
+            seconds=max(now - made.when, 0.0),
+            validation_loss=made.validation_loss,
+            upload=session.uploads.state(made.name),
+        )
+        for made in session.made[:_NETWORKS]
+    )

@@ -71,8 +71,6 @@ class SessionPlace:
 
 @dataclass(frozen=True)
 class MadeNetwork:
-    """A network that was exported."""
-
     name: str
     path: Path
     step: int
@@ -137,7 +135,6 @@ class DaemonSession:
 
     @property
     def figures(self) -> dict[str, float]:
-        """The trainer's last figures."""
         return self._training.figures
 
     @property
@@ -147,17 +144,11 @@ class DaemonSession:
 
     def _make_loader(self, state: Mapping[str, Any] | None) -> Loader:
         it = self.settings
-        settings = LoaderSettings(
-            batch=self.config.train.batch * self.trainer.learner.block,
-            validation=it.validation,
-            test=it.test,
-            pool_chunks=it.loader.pool_chunks,
-            chunk_share=it.loader.chunk_share,
-            reservoir_rows=it.loader.reservoir_rows,
-            readers=it.loader.readers,
-            poll_seconds=it.poll_seconds,
-            seed=1_000_003 * self.config.run.seed + self.trainer.step,
-        )
+        taken = {name: getattr(it, name) for name in ("validation", "test", "poll_seconds")}
+        names = ("pool_chunks", "chunk_share", "reservoir_rows", "readers")
+        taken |= {name: getattr(it.loader, name) for name in names}
+        seed = 1_000_003 * self.config.run.seed + self.trainer.step
+        settings = LoaderSettings(batch=self.config.train.batch * self.trainer.learner.block, seed=seed, **taken)
         self.data = Path(it.data) if it.data else self.base / "selfplay"
         form = RowFormat.of(self._game, self.config.net.heads)
         most = self.config.data.max_chunk_rows
@@ -209,7 +200,6 @@ class DaemonSession:
             directory.write(config, self.folder, ())
 
     def begin(self) -> None:
-        """Start training the next network; chunks that arrive from now on count for the one after it."""
         self.place = replace(self.place, training=True, step=0, anchor=self.chunks)
         self._count_rows()
 
@@ -250,7 +240,10 @@ class DaemonSession:
         net = None if networks.known(self.base, name) else nnx.merge(self._plain, self.trainer.weights())
         if net is not None:
             with self._advising():
-                self._try(net, target)
+                try:
+                    export.check(net, self._game, target)
+                except TengenError as error:
+                    raise Diverged.at(self.trainer.step, str(error)) from error
         self.flush()
         self.uploads.put(name)  # before the network is there, or it might be forgotten
         if net is not None:
@@ -263,13 +256,6 @@ class DaemonSession:
         self.place = replace(self.place, pending="")
         self._prune()
         return made
-
-    def _try(self, net: nets.Network, target: Path) -> None:
-        """Diverged if the network gives bad numbers."""
-        try:
-            export.check(net, self._game, target)
-        except TengenError as error:
-            raise Diverged.at(self.trainer.step, str(error)) from error
 
     @contextlib.contextmanager
     def _advising(self) -> Iterator[None]:
@@ -284,7 +270,6 @@ class DaemonSession:
             raise explained(error, self.folder, how, anew) from error
 
     def flush(self) -> None:
-        """Write a checkpoint of everything that was learned."""
         self._checkpoint()
         self._training.wait()
 
@@ -337,7 +322,6 @@ class DaemonSession:
         self.trainer.earn(0)
 
     def _facts(self) -> dict[str, Any]:
-        """The facts about the network, for its folder and the metrics."""
         return {
             "run": self.config.run.name,
             "trainer": TRAINER,
@@ -367,7 +351,6 @@ class DaemonSession:
 
 
 def _made(base: Path) -> Iterator[MadeNetwork]:
-    """The last networks of the run, the newest first."""
     for entry in networks.accepted(base)[: -_REMEMBERED - 1 : -1]:
         facts, when = _MadeFacts(), time.time()
         with contextlib.suppress(TengenError, OSError):

@@ -103,7 +103,9 @@ class Uploads:
         with self._changed:
             while not self._closed:
                 now = time.monotonic()
-                there = {name: due for name, (due, _) in self._due.items() if self._is_there(name)}
+                found = {name: networks.known(self._base, name) for name in self._due}
+                made = [name for name, path in found.items() if path is not None and (path / FILE_NAME).exists()]
+                there = {name: self._due[name][0] for name in made}
                 ready = [name for name, due in there.items() if due <= now]
                 if ready:
                     name = min(ready, key=lambda name: (networks.parse(name) or (0, ""), name))
@@ -111,10 +113,6 @@ class Uploads:
                     return name
                 self._changed.wait(min(there.values()) - now if there else None)
             return None
-
-    def _is_there(self, name: str) -> bool:
-        path = networks.known(self._base, name)
-        return path is not None and (path / FILE_NAME).exists()
 
     def _arrived(self, name: str) -> None:
         try:

@@ -15,12 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tengen import jax_setup
 from tengen.config.sections import Config
 from tengen.data.shuffle.folders import newest as newest_shuffle
 from tengen.errors import OptionError, TengenError
+from tengen.loop.parts.running import Once
 from tengen.monitor.display import Display
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.run import children, metrics, networks, part_status
@@ -78,7 +79,7 @@ def device_variables(
     return {kind: jax_setup.restricted(backend, numbers) for kind, numbers in chosen.items()}
 
 
-class Asynchronous:
+class Asynchronous(contextlib.AbstractContextManager):
     """Keeps the chosen parts running. `leads`: it is the driver that writes RUN/metrics.jsonl."""
 
     def __init__(
@@ -112,7 +113,7 @@ class Asynchronous:
         self._since: dict[str, tuple[tuple[str, float], float]] = {}  # what a part reported, and since when
         self._due = {"show": 0.0, "count": 0.0}
         self._before: tuple[float, RunStatus] | None = None
-        self._complaints: set[str] = set()
+        self._complain = Once(display.say)
         self._closing = contextlib.ExitStack()
         self._metrics = self._closing.enter_context(Metrics(base, since=began)) if leads else None
         try:
@@ -122,9 +123,6 @@ class Asynchronous:
         except BaseException:
             self._closing.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._closing.close()
@@ -156,7 +154,6 @@ class Asynchronous:
             self._report()
 
     def _watch(self, running: Sequence[ChildProcess]) -> None:
-        """Restart what has died, and keep the display and the metrics up to date."""
         for child in running:
             if words := child.look():
                 self._display.say(words)
@@ -236,7 +233,6 @@ class Asynchronous:
         return self.status.networks.candidates if self.status.networks else 0
 
     def _count(self) -> None:
-        """Count rows, games and networks, and check the goal."""
         with self._careful():
             self._played = self._counter.look()
             for path in self._played.corrupt:
@@ -255,7 +251,6 @@ class Asynchronous:
         return reached(self.config.goal, self.status.counts, self.status.steps)
 
     def _report(self) -> None:
-        """Update the speeds since the last report, and write a line of metrics."""
         now = self._clock()
         if self._before is not None and now > self._before[0]:
             then, before = self._before
@@ -263,9 +258,12 @@ class Asynchronous:
             self.status = replace(self.status, speeds={name: speeds[name] for name in ("games", "rows", "steps")})
         self._before = now, self.status
         self._display.update(self.status)
-        self._write(
-            "progress", {**self.status.values(), "parts": {part.part: _values(part) for part in self._looked()}}
-        )
+        names = ("alive", "machine", "words", "waiting", "seconds", "done", "of")
+        parts = {
+            part.part: {name: getattr(part, name) for name in names} | {"figures": dict(part.figures)}
+            for part in self._looked()
+        }
+        self._write("progress", {**self.status.values(), "parts": parts})
 
     def _write(self, kind: str, values: dict[str, Any]) -> None:
         with self._careful():
@@ -280,7 +278,6 @@ class Asynchronous:
         return []
 
     def _seconds(self) -> float:
-        """The time of the run."""
         if self._metrics is not None:
             return self._metrics.elapsed
         line = metrics.last(self.base / metrics.NAME)
@@ -294,20 +291,9 @@ class Asynchronous:
         except (TengenError, OSError) as error:
             self._complain(str(error))
 
-    def _complain(self, text: str) -> None:
-        if text not in self._complaints:
-            self._complaints.add(text)
-            self._display.say(text)
-
     def _is_due(self, what: str, every: float) -> bool:
         now = self._clock()
         if now < self._due[what]:
             return False
         self._due[what] = now + every
         return True
-
-
-def _values(seen: PartStatus) -> dict[str, Any]:
-    """For the metrics."""
-    names = ("alive", "machine", "words", "waiting", "seconds", "done", "of")
-    return {name: getattr(seen, name) for name in names} | {"figures": dict(seen.figures)}

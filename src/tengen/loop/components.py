@@ -61,16 +61,13 @@ class Components:
         }
 
     def check_memory(self, plays: bool = True) -> None:
-        """OptionError if the device has too little memory."""
         advice = "lower selfplay.games, search.simulations or data.ring_rows" if plays else "lower data.ring_rows"
         check_fits("this run" if plays else "the learner", sum(self.memory(plays).values()), advice)
 
     def weights(self) -> Any:
-        """The current network's weights, folded, for self-play and matches."""
         return jax.device_put(self._fold(self.trainer.weights()), self._device)
 
     def make_buffer(self) -> RowBuffer:
-        """An empty buffer on the device."""
         return jax.jit(lambda: buffer.make(self.form, self.capacity), out_shardings=self._everywhere)()
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:

@@ -40,30 +40,26 @@ def advising(
 
 
 def explained(error: Diverged, folder: Path, how: str, anew: str) -> TengenError:
-    """The error for users, which is kept in `folder` too: what happened, the newest checkpoint, and `how` to go on."""
-    message = _message(error, folder, how, anew)
+    """The error for users, which is kept in `folder` too: what happened, the newest checkpoint, and `how` to go on.
+
+    `anew` says what happens if the folder is removed.
+    """
+    steps = [path for path in files.inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
+    # All checkpoints in the folder are from before the divergence, but one may still have been being written.
+    if steps:
+        message = (
+            f"{error}\nNothing was saved since the checkpoint {max(steps)}, from which it can go on. {how}\n"
+            f"If the loss does not come down even so, remove {folder}; {anew}."
+        )
+    elif any(path.name.endswith(".corrupt") for path in files.inside(folder)):
+        message = f"{error}\nNo good checkpoint is left: remove {folder}, and learning begins anew. {how}"
+    else:
+        message = f"{error}\nThere is no checkpoint from before that, so learning begins anew. {how}"
     diverged.note(folder, message)
     return TengenError(message)
 
 
-def _message(error: Diverged, folder: Path, how: str, anew: str) -> str:
-    """`anew` says what happens if the folder is removed.
-
-    All checkpoints in the folder are from before the divergence, but one may still have been being written.
-    """
-    steps = [path for path in files.inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
-    if not steps and any(path.name.endswith(".corrupt") for path in files.inside(folder)):
-        return f"{error}\nNo good checkpoint is left: remove {folder}, and learning begins anew. {how}"
-    if not steps:
-        return f"{error}\nThere is no checkpoint from before that, so learning begins anew. {how}"
-    return (
-        f"{error}\nNothing was saved since the checkpoint {max(steps)}, from which it can go on. {how}\n"
-        f"If the loss does not come down even so, remove {folder}; {anew}."
-    )
-
-
 def lower_rates(config: Config | TrainerConfig) -> dict[str, float]:
-    """The settings to change, with their new values."""
     if isinstance(config, Config):
         rates = {"train": config.train.optimizer.learning_rate}
     else:

@@ -30,7 +30,6 @@ from tengen.run.status import RunStatus
 from tengen.selfplay.collector import Collector
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
 from tengen.selfplay.finished import on_host
-from tengen.train.session import TrainingSession
 
 _COMPILING_SHARE = 0.5  # a guess: compiling the learner or the first match takes this share of compiling the games
 
@@ -64,9 +63,7 @@ class Fused(RatedRun):
             self.reporter.say(note)
         # The network that plays the first games, until it is rated. A run may have been stopped before that.
         self._untrained = parts.weights() if self.rater.rated() is None else None
-        folder = self.base / "train" / TRAINER
-        self.session = TrainingSession(self.trainer, folder, config.train.checkpoints, self.reporter.say)
-        closing.callback(self.session.close)
+        self._open_session(config.train.checkpoints)
         store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(
             *(self.base, self.session, store, game, parts.capacity, parts.form, config.data.max_chunk_rows)
@@ -96,17 +93,10 @@ class Fused(RatedRun):
 
     @property
     def name(self) -> str:
-        """The name of the current network."""
         return networks.name_of(self.config.run.name, TRAINER, self.trainer.samples, self.counts.rows)
 
     @property
-    def figures(self) -> dict[str, float]:
-        """The trainer's last figures."""
-        return self.session.figures
-
-    @property
     def network_path(self) -> Path | None:
-        """Where the newest saved network is."""
         newest = self.networks.newest
         return self.networks.path(newest.name) if newest else None
 
@@ -158,11 +148,6 @@ class Fused(RatedRun):
         return jax.default_backend() != "cpu"
 
     @property
-    def _compiles(self) -> bool:
-        """Whether the learner is being compiled ahead."""
-        return self._ahead is not None and not self._ahead.done()
-
-    @property
     def _waiting(self) -> str:
         """What learning waits for before its first step, in words."""
         first = self.config.data.first_rows
@@ -192,7 +177,6 @@ class Fused(RatedRun):
         self._feed(self.counts.rows - before)
 
     def _tell_first(self, what: str) -> None:
-        """Write a line of metrics once this process has made its first move or step."""
         if what not in self._begun:
             self._begun.add(what)
             self.reporter.write(FIRST, {"what": what})
@@ -211,7 +195,8 @@ class Fused(RatedRun):
         session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
         if self.counts.rows < self.config.data.first_rows:
             return
-        if not session.started and (self._compiles or self._left < self._compiling):
+        compiles = self._ahead is not None and not self._ahead.done()
+        if not session.started and (compiles or self._left < self._compiling):
             return  # games are played until then, or the run would be over before the first step
 
         def allowed() -> int:
@@ -232,7 +217,6 @@ class Fused(RatedRun):
         self.weights = self.components.weights()
 
     def _feed(self, rows: int) -> None:
-        """Tell the trainer that `rows` more rows are in the buffer."""
         window = min(power_law(self.counts.rows, self.config.data.window), self.components.capacity)
         self.window = min(window, self.counts.rows)
         self.trainer.feed((self.buffer, jnp.int32(max(self.window, 1))), rows)
@@ -255,13 +239,11 @@ class Fused(RatedRun):
         return matches + self._budget.for_writing(self._writing)
 
     def _collect(self) -> None:
-        """Pass the games of the last call to the collector, which writes them."""
         for finished, evaluations, game in self._pending:
             self.collector.add(on_host(finished), evaluations, game)
         self._pending = []
 
     def _keep_games(self) -> None:
-        """Write all games that have ended."""
         self._collect()
         self.collector.flush()
 
@@ -285,12 +267,10 @@ class Fused(RatedRun):
         return name
 
     def _keep_network(self, net: Network, name: str, info: Mapping[str, Any]) -> None:
-        """Add a network to those that play."""
         self.networks.save(net, name, self.trainer.step, info)
         self._take_network(net, name)
 
     def _take_network(self, net: Network, name: str) -> None:
-        """Let this network play from now on."""
         if note := katago.add_model(self.base, self.networks.path(name), net, self.components.game, name):
             self.reporter.say(note)
         self.collector.network = name
@@ -306,7 +286,6 @@ class Fused(RatedRun):
             self._play_matches(networks.UNTRAINED, weights, seconds, self._show, stop, last=False)
 
     def _finish(self, stop: Stop) -> None:
-        """Write everything, and rate the last network if it is new."""
         over = self._is_over
         self._show("writing")
         self._collect()
@@ -326,6 +305,3 @@ class Fused(RatedRun):
             *(self.figures or None, self._playing, self.session.seconds),
             played=self.collector.tally.values() if self.collector.tally.games else None,
         )
-
-    def _show(self, stage: str, waiting: str = "") -> None:
-        self.reporter.show(stage, self._standing(), waiting)

@@ -2,14 +2,15 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import jax
 
 from tengen.analysis import run_chart
+from tengen.config.settings.train import CheckpointSettings
 from tengen.errors import TengenError
 from tengen.loop.rating import Rater
 from tengen.match.results import MatchResult
@@ -23,16 +24,18 @@ from tengen.run.networks import RunNetworks
 from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import RatedNetwork, RunStatus
+from tengen.train.session import TrainingSession
 
 TRAINER = "main"
 SESSION = "session"  # the kind of metrics with which every start of a run begins
 
 
-class InProcessRun:
+class InProcessRun(contextlib.AbstractContextManager):
     """One run in the directory `base`. Subclasses have `prepare`, which resumes it, and `run`."""
 
     kind = ""  # as `tengen status` shows it
     trainer: Any
+    session: TrainingSession[Any]
 
     def __init__(
         self, config: Any, base: Path, display: Display, *, tensorboard: bool = False, began: float | None = None
@@ -42,9 +45,6 @@ class InProcessRun:
         self.counts = RunCounts()
         self._display, self._tensorboard = display, tensorboard
         self._closing = contextlib.ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: object = None, error: BaseException | None = None, trace: object = None) -> None:
         if error is None:
@@ -59,16 +59,24 @@ class InProcessRun:
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         self._metrics = closing.enter_context(Metrics(self.base, since=self._began))
         self._notice = closing.enter_context(StatusWriter(self.base, self.kind, self.kind))
-        self.reporter = RunReporter(
-            self._display,
-            self._metrics,
-            self.config.goal,
-            tensorboard,
-            notice=None if parts_report else self._notice,
-        )
+        notice = None if parts_report else self._notice
+        self.reporter = RunReporter(self._display, self._metrics, self.config.goal, tensorboard, notice=notice)
         for note in self._metrics.notes:
             self.reporter.say(note)
         self._watch = ConfigWatch(self.base, self.config, self.reporter.say)
+
+    def _open_session(self, settings: CheckpointSettings) -> None:
+        folder = self.base / "train" / TRAINER
+        self.session = TrainingSession(self.trainer, folder, settings, self.reporter.say)
+        self._closing.callback(self.session.close)
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """The trainer's last figures."""
+        return self.session.figures
+
+    def _show(self, stage: Any, waiting: str = "") -> None:
+        self.reporter.show(stage, self._standing(), waiting)
 
     def _before_exit(self, *flushes: Callable[[], object]) -> None:
         """While the run is open, a process that must end at once calls these, the last one first, then reports."""
@@ -76,7 +84,6 @@ class InProcessRun:
             self._closing.enter_context(safe_exit.before(callback))
 
     def _take_changes(self) -> None:
-        """Go on with the run's new settings, if `tengen set` has changed any."""
         if (config := self._watch.look()) is not None:
             self.config = config
             self.reporter.goal(config.goal)
@@ -91,7 +98,6 @@ class InProcessRun:
         return goals.reached(self.config.goal, self._planned(), self.trainer.step)
 
     def _now(self) -> RunCounts:
-        """The counts with the current time."""
         return replace(self.counts, seconds=self._metrics.elapsed)
 
     def _planned(self) -> RunCounts:
@@ -102,7 +108,6 @@ class InProcessRun:
         raise NotImplementedError
 
     def _draw(self) -> None:
-        """Write RUN/chart.svg."""
         if note := run_chart.write(self.base, self.config.run.name):
             self.reporter.say(note)
 
@@ -148,7 +153,6 @@ class RatedRun(InProcessRun):
 
     @property
     def _left(self) -> float:
-        """Seconds until the end begins."""
         return (self._budget.goal or math.inf) - self._planned().seconds
 
     @property
@@ -158,7 +162,6 @@ class RatedRun(InProcessRun):
         return self._now().seconds - self._rated_at >= every and self._left > every / 2
 
     def _for_rating(self) -> float:
-        """Seconds that a rating may take now."""
         return self._budget.for_rating(self._now().seconds, self.rater.spent, self._end())
 
     def _play_matches(
@@ -173,7 +176,6 @@ class RatedRun(InProcessRun):
         self._note_matches(name, matches)
 
     def _note_matches(self, name: str, matches: Iterable[MatchResult]) -> None:
-        """Report the matches of a network and its rating."""
         for match in matches:
             self.reporter.say(str(match))
         for note in self.rater.notes:

@@ -35,8 +35,6 @@ Advise = Callable[[Callable[[str], None], Callable[[], str]], None]
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What the user asked `tengen run` for."""
-
     config: Config | TrainerConfig
     base: Path
     mode: str = "fused"
@@ -46,6 +44,11 @@ class RunRequest:
     overrides: tuple[str, ...] = ()
     began: float | None = None  # when the process began, by `time.monotonic`
     address: str | None = None  # cluster: where it is
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every loop is given besides the configuration, the run directory and the display."""
+        return {"tensorboard": self.tensorboard, "began": self.began}
 
     def command(self, config: str | None = None) -> list[str]:
         """The command that continues the run, or starts it from a configuration, without --set."""
@@ -137,7 +140,13 @@ def _in_one_process(request: RunRequest, advise: Advise, make: Make) -> int:
     roles = isinstance(request.config, TrainerConfig)
     memory = ("games, batch or buffer.capacity of the roles",) if roles else ()
     with _watched(request) as (shown, stopping), explaining_memory(*memory), make(request, shown) as loop:
-        stopping.on_leave = lambda: _left(request, shown)
+
+        def left() -> None:
+            """The last words of a run that was stopped while it compiled."""
+            shown.close()
+            print(f"go on: {shlex.join([program(), *request.command()])}")
+
+        stopping.on_leave = left
         advise(shown.say, jax.default_backend)
         with safe_exit.possible():
             loop.prepare()
@@ -150,15 +159,13 @@ def _in_one_process(request: RunRequest, advise: Advise, make: Make) -> int:
 
 
 def _make(request: RunRequest, shown: Display) -> Any:
-    """The loop. Importing it takes long, since it needs JAX."""
     from tengen.loop.fused import Fused
     from tengen.loop.roles import RoleRun
     from tengen.loop.sync import Sync
 
-    config, options = request.config, {"tensorboard": request.tensorboard, "began": request.began}
-    if isinstance(config, TrainerConfig):
-        return RoleRun(config, request.base, shown, **options)
-    return (Fused if request.mode == "fused" else Sync)(config, request.base, shown, **options)
+    config = request.config
+    kind: Any = RoleRun if isinstance(config, TrainerConfig) else Fused if request.mode == "fused" else Sync
+    return kind(config, request.base, shown, **request.options)
 
 
 def _asynchronous(request: RunRequest, advise: Advise) -> int:
@@ -172,15 +179,9 @@ def _asynchronous(request: RunRequest, advise: Advise) -> int:
         leads = _take_part(stack, request.base, joins=request.parts is not None)
         _write_directory(request)
         shown, stopping = stack.enter_context(_watched(request))
-        driver = stack.enter_context(
-            asynchronous.Asynchronous(
-                *(request.config, request.base, parts, shown),
-                leads=leads,
-                tensorboard=request.tensorboard,
-                variables=variables,
-                began=request.began,
-            )
-        )
+        options = {"leads": leads, "variables": variables, **request.options}
+        driver = asynchronous.Asynchronous(request.config, request.base, parts, shown, **options)
+        stack.enter_context(driver)
         advise(shown.say, backend_elsewhere)
         driver.run(lambda: stopping.asked)
     commands = request.going_on(driver.status.counts, driver.status.steps)
@@ -220,12 +221,6 @@ def _display(request: RunRequest) -> Display:
     lines = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return JsonlDisplay(RunView(), lines, sys.stderr, request.config.run.name)
-
-
-def _left(request: RunRequest, shown: Display) -> None:
-    """The last words of a run that was stopped while it compiled."""
-    shown.close()
-    print(f"go on: {shlex.join([program(), *request.command()])}")
 
 
 def _reason(stopping: Stopping, reason: str) -> str:

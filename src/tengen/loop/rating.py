@@ -81,7 +81,6 @@ class Rater:
         self.results = results.read(self.path)
 
     def player(self, name: str, params: Any) -> players.Player:
-        """A network of the run."""
         return players.network(name, self._evaluate, self._game, self._search, params)
 
     def opponents(self, name: str) -> list[str]:
@@ -184,7 +183,6 @@ class Rater:
         return tuple(RatingPoint(seconds, rating.elo, rating.error) for seconds, rating in networks)
 
     def _play(self, rounds: MatchRounds, number: int, stop: Callable[[], bool], show: Callable[[str], None]) -> Match:
-        """Play one round, and remember how long it took."""
         other, kind = rounds.b.name, _kind(rounds.b.name)
         show(f"playing against {other}" if kind in self._costs else f"compiling the matches against {other}")
         began = first = self._clock()
@@ -218,7 +216,6 @@ class Rater:
         return known[kind] if kind in known else self.compiling + self._usual()
 
     def _usual(self) -> float:
-        """Seconds of a round against an opponent that has not played yet."""
         return max((cost for kind, cost in self._costs.items() if kind not in self._too_slow), default=0.0)
 
     def _in_order(self, name: str, *, everybody: bool = True) -> list[str]:

@@ -24,8 +24,6 @@ from tengen.words import first_few
 
 @dataclass(frozen=True)
 class ResumedRun:
-    """The state of a run."""
-
     counts: RunCounts  # with this session
     rows: Rows  # np: the newest, oldest first
     kept: int  # how many of them
@@ -41,7 +39,6 @@ class _Extras:
 
 
 def extras(counts: RunCounts, chunk: int) -> dict[str, Any]:
-    """What a checkpoint holds besides the state of training; `chunk` is the last one that the counts include."""
     return asdict(_Extras(counts, chunk))
 
 
@@ -55,8 +52,13 @@ def resume(
     max_chunk_rows: int | None = None,
 ) -> ResumedRun:
     """Add what was played since the session's checkpoint, and read the newest `capacity` rows back."""
-    counts, last = (RunCounts(), -1) if session.extras is None else _read(session.extras, session.folder)
-    notes = [] if session.extras is None else [f"going on from step {session.trainer.step:,}"]
+    counts, last, notes = RunCounts(), -1, []
+    if (found := session.extras) is not None:
+        if "ring" in found:
+            advice = "go on with --mode sync or async, or with its parts"
+            raise TengenError(f"{session.folder}: was trained by a part of a pipeline; {advice}")
+        saved = read_extras(_Extras, found, session.folder)
+        counts, last, notes = saved.counts, saved.chunk, [f"going on from step {session.trainer.step:,}"]
     locks.remove_unfinished(base, alone=True)  # this process alone writes here
     loaded = store.read_newest(capacity, form, GameIdentity.of(game), max_chunk_rows)
     listing = store.listing()
@@ -66,7 +68,10 @@ def resume(
     counts = since(counts, last, store)
     if loaded.count:
         notes.append(f"read {loaded.count:,} rows back")
-    counts = replace(counts, sessions=1 + max(counts.sessions, _last_session(base)))
+    # A session without a chunk or checkpoint may have left records of games.
+    lines = [line for line in metrics.read(base / metrics.NAME).lines if line["kind"] == SESSION]
+    before = max((int(_number(line.get("session"))) for line in lines), default=0)
+    counts = replace(counts, sessions=1 + max(counts.sessions, before))
     return ResumedRun(counts, loaded.rows, loaded.count, tuple(notes))
 
 
@@ -86,18 +91,3 @@ def since(counts: RunCounts, last: int, store: Store) -> RunCounts:
 
 def _number(value: Any) -> float:
     return value if isinstance(value, int | float) and 0 <= value < 2**53 else 0
-
-
-def _last_session(base: Path) -> int:
-    """According to the metrics, since a session without a chunk or checkpoint may have left records of games."""
-    lines = metrics.read(base / metrics.NAME).lines
-    return max((int(_number(line.get("session"))) for line in lines if line["kind"] == SESSION), default=0)
-
-
-def _read(found: dict[str, Any], folder: Path) -> tuple[RunCounts, int]:
-    if "ring" in found:
-        raise TengenError(
-            f"{folder}: was trained by a part of a pipeline; go on with --mode sync or async, or with its parts"
-        )
-    saved = read_extras(_Extras, found, folder)
-    return saved.counts, saved.chunk

@@ -16,13 +16,13 @@ from tengen import importing, nets
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
 from tengen.importing import UserCodeError
-from tengen.loop.in_process import SESSION, TRAINER, InProcessRun
+from tengen.loop.in_process import SESSION, InProcessRun
 from tengen.roles.dqn import DQNTrainer
 from tengen.roles.trainer import Trainer
 from tengen.run import first_network, locks, networks, safe_exit
 from tengen.run.goals import RunCounts
 from tengen.run.status import RunStatus
-from tengen.train.session import TrainingSession, read_extras
+from tengen.train.session import read_extras
 from tengen.words import figure
 
 _NEVER = 10**15  # steps
@@ -48,31 +48,20 @@ class RoleRun(InProcessRun):
         self._evaluated = 0  # at which step
 
     def prepare(self) -> None:
-        """Open the directory, build everything, and resume where an earlier process stopped."""
         config = self.config
         self._open()
         self.reporter.show("building the networks", RunStatus(self.counts))
         locks.remove_unfinished(self.base, alone=True)  # this process alone writes here
         self.trainer = make(first_network.local(config, self.base))
-        folder = self.base / "train" / TRAINER
-        self.session = TrainingSession(self.trainer, folder, config.checkpoints, self.reporter.say)
-        self._closing.callback(self.session.close)
+        self._open_session(config.checkpoints)
         if self.session.extras is not None:
-            self._resume(self.session.extras)
+            found = read_extras(_Extras, self.session.extras, self.session.folder)
+            self._metrics.advance(found.seconds)
+            self.counts = replace(self.counts, sessions=found.sessions)
+            self.reporter.say(f"going on from step {self.trainer.step:,}")
         self.counts = replace(self._now(), sessions=self.counts.sessions + 1)
         self.reporter.write(SESSION, {"session": self.counts.sessions, "steps": self.trainer.step, "mode": "fused"})
         self._before_exit(self._keep)
-
-    def _resume(self, extras: Mapping[str, Any]) -> None:
-        found = read_extras(_Extras, extras, self.session.folder)
-        self._metrics.advance(found.seconds)
-        self.counts = replace(self.counts, sessions=found.sessions)
-        self.reporter.say(f"going on from step {self.trainer.step:,}")
-
-    @property
-    def figures(self) -> Mapping[str, float]:
-        """The trainer's last figures."""
-        return self.session.figures
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Learn until the goal is reached or `stop` says so; then write everything.
@@ -145,12 +134,10 @@ class RoleRun(InProcessRun):
         self.session.checkpoint(asdict(_Extras(now.seconds, now.sessions)))
 
     def _keep(self) -> None:
-        """Write everything that was learned."""
         self._checkpoint()
         self.session.wait()
 
     def _finish(self, learned: bool) -> None:
-        """Write everything."""
         self._show("writing")
         self._keep()
         if learned:
@@ -167,17 +154,12 @@ class RoleRun(InProcessRun):
         batches = [role.settings for role in self.trainer.roles.values() if role.settings is not None]
         learned = self.trainer.step * sum(getattr(settings, "batch", 0) for settings in batches)
         kept = sum(len(role.replay_buffer) for role in self.trainer.roles.values() if role.replay_buffer is not None)
-        name = f"{self.config.run.name}-s{self.trainer.step}"
-        return RunStatus(
-            self._now(), self.trainer.step, learned, kept, name, self.figures or None, 0.0, self.session.seconds
-        )
-
-    def _show(self, stage: str) -> None:
-        self.reporter.show(stage, self._standing())
+        step, seconds = self.trainer.step, self.session.seconds
+        name = f"{self.config.run.name}-s{step}"
+        return RunStatus(self._now(), step, learned, kept, name, self.figures or None, 0.0, seconds)
 
 
 def make(config: TrainerConfig) -> Trainer[Any]:
-    """The trainer that a configuration names."""
     if isinstance(config, DQNConfig):
         return DQNTrainer(config)
     if not importing.is_reference(config.trainer):

@@ -18,7 +18,6 @@ from tengen.words import program
 
 
 def of_loop(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
-    """The summary of a fused or synchronous run."""
     ratings, path = loop.rater.ratings, loop.network_path
     play = {} if path is None else {"play it": shlex.join([program(), "play", str(loop.base)])}
     return RunSummary(
@@ -33,7 +32,6 @@ def of_loop(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
 
 
 def of_roles(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
-    """The summary of a training of roles."""
     from tengen.loop.roles import results
 
     lines = results(loop.evaluation)
@@ -47,7 +45,6 @@ def of_roles(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
 
 
 def of_parts(driver: Any, reason: str, commands: dict[str, str]) -> RunSummary:
-    """The summary of a run in parts."""
     base, status = driver.base, driver.status
     newest, run = networks.newest(base), as_config(base)
     try:
@@ -115,7 +112,6 @@ def _chart(base: Path) -> dict[str, str]:
 
 
 def _why_no_rating(waiting: int, accepted: bool) -> str:
-    """For a run whose gate has finished no match."""
     why = "the first network is accepted without a match, and no match has ended since" if accepted else ""
     left = f"{waiting} {'network waits' if waiting == 1 else 'networks wait'} for the gate" if waiting else ""
     return "; ".join(filter(None, (f"no rating: {why or 'no network was accepted yet'}", left)))

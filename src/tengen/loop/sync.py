@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tengen.loop import resuming
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.loop.parts.export import ExportPart
 from tengen.loop.parts.gate import GatePart
-from tengen.loop.parts.running import NO_SPACE, attempt, pause
+from tengen.loop.parts.running import NO_SPACE, attempt, patiently, pause
 from tengen.loop.parts.selfplay import SelfplayPart
 from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
@@ -46,14 +47,14 @@ class Sync(RatedRun):
         self.reporter.show("building the network", RunStatus(self._now()))
         say, stop = self.reporter.say, self._stop
         self.train = self._part(TrainPart(config, base, stop, say, name=TRAINER, elapsed=lambda: self._metrics.elapsed))
-        self.trainer = self.train.trainer
+        self.trainer, self.session = self.train.trainer, self.train.session
         learned = self.trainer.config
         self.selfplay = self._part(SelfplayPart(config, base, stop, say))
         self.shuffle = self._part(ShufflePart(config, learned.game, base, stop, say, single=True))
         self.export = self._part(ExportPart(config, base, stop, say))
         self.gate = self._part(GatePart(config, base, stop, say))
         self.reporter.write(SESSION, {"steps": self.trainer.step, "mode": "sync"})
-        self._open_rater(learned.game, learned.spec, self.selfplay.evaluate)
+        self._open_rater(learned.game, learned.spec, self.selfplay.playing.evaluate)
         self.key = jax.random.fold_in(jax.random.key(config.run.seed), self._before.rows)
         newest = networks.newest(base)
         self._rated = newest.name if newest else ""
@@ -63,7 +64,7 @@ class Sync(RatedRun):
 
     def _part(self, part: Any) -> Any:
         self._closing.callback(part.close)
-        part.show = self._show
+        part.show = self._show_part
         self._parts.append(part)
         return part
 
@@ -73,18 +74,11 @@ class Sync(RatedRun):
             part.change(config)
 
     @property
-    def figures(self) -> dict[str, float]:
-        """The trainer's last figures."""
-        return self.train.figures
-
-    @property
     def network_path(self) -> Path | None:
-        """Where the newest accepted network is."""
         found = networks.newest(self.base)
         return found.path if found else None
 
     def _stop(self) -> bool:
-        """Whether the user has asked to stop."""
         return self._asked()
 
     def run(self, stop: Stop) -> None:
@@ -115,15 +109,14 @@ class Sync(RatedRun):
 
         while not self._stop() and not self.reason and not enough():
             self._step("selfplay", self.selfplay)
-            if self._untrained and self.selfplay.spec == self.networks.spec:
+            if self._untrained and self.selfplay.playing.spec == self.networks.spec:
                 # The curve begins with the network that plays the first games and finds all moves equally good.
                 self._untrained = False
-                self._rate(networks.UNTRAINED, self.selfplay.no_weights(), self._for_rating())
-            self.reporter.look(self.selfplay.board)
+                self._rate(networks.UNTRAINED, self.selfplay.playing.no_weights(), self._for_rating())
+            self.reporter.look(self.selfplay.rounds.board)
         self._patiently("selfplay", self.selfplay.flush)
 
     def _work(self, stage: str, part: Part) -> None:
-        """Run a part until it has nothing to do."""
         goal = replace(self.config.goal, games=None, rows=None)  # the last rows are learned from as well
         while not self._stop() and not goals.reached(goal, self._planned(), self.trainer.step):
             progress = self._step(stage, part)
@@ -143,21 +136,14 @@ class Sync(RatedRun):
             pause(self.config.ring.poll_seconds, self._stop)
 
     def _patiently(self, stage: str, write: Callable[[], object]) -> None:
-        """Write, and wait for space if there is none; what cannot be written before the end is an error."""
-        done = Progress(f"{stage}: written")
-        while (found := attempt(lambda: (write(), done)[1])) is not done:
-            self._note(stage, found)
-            if self._stop():
-                write()
-                return
-            pause(self.config.ring.poll_seconds, self._stop)
+        patiently(write, partial(self._note, stage), self._stop, self.config.ring.poll_seconds)
 
     def _note(self, stage: str, progress: Progress) -> None:
         self._stage = stage
-        self._show(progress)
+        self._show_part(progress)
         self.reporter.report(self._standing())
 
-    def _show(self, progress: Progress) -> None:
+    def _show_part(self, progress: Progress) -> None:
         played = self.selfplay
         self.counts = self._before.plus(played.games, played.rows, played.evaluations)
         self.counts = self._now()
@@ -165,20 +151,20 @@ class Sync(RatedRun):
         self.reporter.show(f"{self._stage}: {progress.words}", self._standing())
 
     def _rate_newest(self, seconds: float, *, last: bool = False) -> None:
-        """Rate the newest network, if it was not rated yet."""
         found = networks.newest(self.base)
         if found is None or found.name == self._rated or self._stop():
             return
         self.networks.look()
         self.rater.refresh()
-        if self.selfplay.spec != self.networks.spec:
+        if self.selfplay.playing.spec != self.networks.spec:
             return
         self._rate(found.name, self.networks.parameters(found.name), seconds, last=last)
         self._rated = found.name
 
     def _rate(self, name: str, weights: Any, seconds: float, *, last: bool = False) -> None:
         self._stage = "rating"
-        self._play_matches(name, weights, seconds, lambda words: self._show(Progress(words)), self._stop, last=last)
+        show = lambda words: self._show_part(Progress(words))  # noqa: E731
+        self._play_matches(name, weights, seconds, show, self._stop, last=last)
 
     def _draw(self) -> None:
         self.networks.look()

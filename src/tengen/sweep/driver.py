@@ -4,18 +4,15 @@ A round is written before it is run, and the result of a trial as soon as it is 
 of the current round have no result and runs those; each continues where it stopped.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tengen.sweep import scoring
-from tengen.sweep.copying import copy_run
-from tengen.sweep.executor import Executor
-from tengen.sweep.folder import SweepFolder
+from tengen.sweep.folder import SweepFolder, copy_run
 from tengen.sweep.plan import PlannedTrial
 from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
-from tengen.sweep.trial import TrialResult
+from tengen.sweep.trial import Executor, TrialResult
 from tengen.words import counted
 
 _BEAT = 0.5  # seconds between two checks whether to stop
@@ -68,14 +65,16 @@ class Driver:
                 self.rounds.append(following)
                 self.folder.keep_rounds(self.rounds)
                 self._say_round()
-            self._copy()
+            # All copies are made before any trial of the round goes on, so that their sources have not changed.
+            for job in self._present():
+                if job.source is not None:
+                    copy_run(self.folder.trial(job.source), self.folder.trial(job.trial))
             if not self._run_round(stop):
                 return False
             self._decide()
         return False
 
     def results(self) -> dict[str, TrialResult]:
-        """The newest result of every trial that has one."""
         return {trial: result for (trial, _), result in sorted(self._results.items(), key=lambda item: item[0][1])}
 
     def result(self, job: Job, number: int) -> TrialResult | None:
@@ -93,17 +92,11 @@ class Driver:
         found = self.result(job, len(self.rounds) - 1)
         return found.status if found else ""
 
-    def _copy(self) -> None:
-        """Make all copies before any trial of the round goes on, so that their sources have not changed."""
-        for job in self._present():
-            if job.source is not None:
-                copy_run(self.folder.trial(job.source), self.folder.trial(job.trial))
-
     def _run_round(self, stop: Stop) -> bool:
         """Run the current round; returns whether all of its trials have ended."""
         waiting = [job for job in self._present() if not self._status(job)]
         jobs = {job.trial: job for job in waiting}
-        with self._stopping():
+        try:
             while (waiting or self.running) and not (stop() and not self.running):
                 if stop():
                     self._executor.stop()
@@ -112,16 +105,10 @@ class Driver:
                     self._submit(waiting.pop(0))
                 for spec, result in self._executor.collect(_BEAT):
                     self._ended(jobs[spec.trial], result)
-        return all(self._status(job) for job in self._present())
-
-    @contextlib.contextmanager
-    def _stopping(self) -> Iterator[None]:
-        """Stop the running trials if an error occurs here."""
-        try:
-            yield
         except BaseException:
             self._executor.stop()
             raise
+        return all(self._status(job) for job in self._present())
 
     def _submit(self, job: Job) -> None:
         self._executor.submit(self.folder.spec(job, self.planned.overrides(job, self.rounds[0])))
@@ -148,7 +135,6 @@ class Driver:
         return f"ended: {metric} {figure(score)}" if score else f"ended, without a {metric}"
 
     def _decide(self) -> None:
-        """Keep the scores on which the next round depends."""
         plan, present = self.planned.plan, self.rounds[-1]
         found = scoring.comparable(self.scores(), plan.looks_at)
         scores = {job.trial: None if self._status(job) == "failed" else found.get(job.trial) for job in present.jobs}
@@ -169,12 +155,10 @@ class Driver:
 
 
 def words(settings: Mapping[str, object]) -> str:
-    """Settings on one line, by the last parts of their names."""
     return ", ".join(f"{key.rpartition('.')[2]} {value}" for key, value in settings.items())
 
 
 def figure(score: TrialScore) -> str:
-    """A score for people."""
     if score.error is not None:
         return f"{score.value:.0f} +-{score.error:.0f}"
     return f"{score.value:.4g}"

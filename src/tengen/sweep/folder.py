@@ -1,13 +1,15 @@
 """The folder of a sweep. Every file in it is complete or absent, so a driver that is killed leaves a good one.
 
 SWEEP/plan.json, config.yaml   the plan                          SWEEP/rounds.json      the trials of each round
-SWEEP/trials/007/              the run of a trial                SWEEP/results/007-0.json   its result in round 0
+SWEEP/trials/007/              the run of a trial, maybe a copy  SWEEP/results/007-0.json   its result in round 0
 SWEEP/logs/007.log             its output                        SWEEP/table.txt, results.json, plot.svg   for people
 """
 
 import difflib
 import json
-from collections.abc import Sequence
+import os
+import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,8 +31,6 @@ _DIFFERENCES = 10
 
 @dataclass(frozen=True)
 class _Rounds:
-    """The content of rounds.json."""
-
     rounds: tuple[Round, ...]
 
 
@@ -76,7 +76,6 @@ class SweepFolder:
         return PlannedTrial(plan, str(file.absolute()))
 
     def rounds(self) -> list[Round]:
-        """The rounds so far."""
         path = self.path / _ROUNDS
         if not path.exists():
             return []
@@ -104,7 +103,6 @@ class SweepFolder:
         return self.path / "logs" / f"{trial}.log"
 
     def spec(self, job: Job, overrides: Sequence[str]) -> TrialSpec:
-        """The spec for an executor."""
         files = (self.path / RUN_FILE, self.trial(job.trial), self.log(job.trial))
         config, folder, log = (str(file.absolute()) for file in files)
         return TrialSpec(job.trial, config, tuple(overrides), folder, log)
@@ -129,10 +127,55 @@ class SweepFolder:
 
 
 def _differences(old: SweepPlan, new: SweepPlan, free: Sequence[str]) -> list[str]:
-    """The keys whose values differ, except the `free` ones."""
     before, after = asdict(old), asdict(new)
     return [
         f"{key}: {json.dumps(before[key])} -> {json.dumps(after[key])}"
         for key in before
         if before[key] != after[key] and key not in free
     ]
+
+
+# The copy gets its own configuration, and is rated by its own matches: otherwise games would count twice.
+_LEFT = (RUN_FILE, ".lock", "ratings")
+
+
+def copy_run(source: Path, target: Path) -> None:
+    """Copy a run, unless `target` exists; the copy appears when it is complete.
+
+    Rows, which take most of the space and never change once written, are hard links where that is possible.
+    """
+    if target.exists():
+        return
+    for left in target.parent.glob(f".{target.name}.*.part"):  # of a copy that was interrupted
+        shutil.rmtree(left, ignore_errors=True)
+
+    def fill(place: Path) -> None:
+        shutil.copytree(source, place, ignore=_ignored(source), copy_function=_copy, dirs_exist_ok=True)
+
+    try:
+        files.write_folder(target, fill)
+    except OSError as error:
+        cause = error.__cause__ or error
+        why = getattr(cause, "strerror", None) or str(cause)
+        if isinstance(cause, shutil.Error) and cause.args and cause.args[0]:
+            why = str(cause.args[0][0][2])
+        raise TengenError(f"{source}: cannot be copied to {target}: {why}") from None
+
+
+def _ignored(top: Path) -> Callable[[str, list[str]], list[str]]:
+    def ignore(folder: str, names: list[str]) -> list[str]:
+        half = [name for name in names if name.startswith(".") and name.endswith(".part")]
+        return [*half, *(name for name in names if name in _LEFT and Path(folder) == top)]
+
+    return ignore
+
+
+def _copy(source: str, target: str) -> str:
+    if source.endswith(".npz"):
+        try:
+            os.link(source, target)
+            return target
+        except OSError:  # another disk, or one without links
+            pass
+    files.check_regular(source)
+    return shutil.copy2(source, target)

@@ -63,7 +63,6 @@ class PlannedTrial:
 
     @functools.cached_property
     def config(self) -> Any:
-        """The checked configuration of all trials, without what is varied."""
         return load(self.source, self.sets)
 
     @property
@@ -72,18 +71,10 @@ class PlannedTrial:
 
     @property
     def strategy(self) -> Strategy:
-        plan = self.plan
-        return strategies.make(
-            plan.strategy,
-            self.space,
-            plan.budget,
-            trials=plan.trials,
-            eta=plan.eta,
-            population=plan.population,
-            generations=plan.generations,
-            seed=plan.seed,
-            kept=frozenset(key for axis in plan.axes if _is_kept(key := axis["key"], self.config)),
-        )
+        plan, names = self.plan, ("trials", "eta", "population", "generations", "seed")
+        kept = frozenset(key for axis in plan.axes if _is_kept(key := axis["key"], self.config))
+        options = {name: getattr(plan, name) for name in names}
+        return strategies.make(plan.strategy, self.space, plan.budget, kept=kept, **options)
 
     def problems(self, settings: Settings) -> Sequence[str]:
         """The problems of these settings together."""
@@ -92,7 +83,8 @@ class PlannedTrial:
     def overrides(self, job: Job, first: Round) -> tuple[str, ...]:
         """The settings of a trial for `tengen run`; only the budget differs between the rounds of a trial."""
         changes = dict(job.settings)
-        apart = int(job.trial) if self.plan.strategy == "population" else _repeated(job, first)
+        alike = [other for other in first.jobs if other.settings == job.settings and other.trial < job.trial]
+        apart = int(job.trial) if self.plan.strategy == "population" else len(alike)
         if apart and "run.seed" not in changes:  # the same settings with the same seed would be the same run
             changes["run.seed"] = (self.config.run.seed + apart) % 2**32
         if self.plan.unit is not None:
@@ -101,15 +93,18 @@ class PlannedTrial:
 
     def check(self) -> None:
         """ConfigError or OptionError if the first round could not be started."""
-        self._check_metric()
+        rating = getattr(self.config, "rating", None)
+        if self.plan.metric == RATING and rating is not None and not rating.references:
+            raise OptionError(
+                "--metric rating: needs players that all trials meet; "
+                "give some, as with --set 'rating.references=[random, mcts:100]'"
+            )
         first = self.strategy.following(())
         assert first is not None
-        problems: dict[str, None] = {}
-        for job in first.jobs:
-            problems.update(dict.fromkeys(self._wrong(self.overrides(job, first))))
-        if problems:
+        problems = [each for job in first.jobs for each in self._wrong(self.overrides(job, first))]
+        if problems := list(dict.fromkeys(problems)):
             more = [f"... and {len(problems) - _SHOWN} more"] if len(problems) > _SHOWN else []
-            raise ConfigError([*list(problems)[:_SHOWN], *more])
+            raise ConfigError([*problems[:_SHOWN], *more])
 
     def _wrong(self, changes: Sequence[str]) -> tuple[str, ...]:
         try:
@@ -117,14 +112,6 @@ class PlannedTrial:
         except ConfigError as error:
             return error.problems
         return ()
-
-    def _check_metric(self) -> None:
-        rating = getattr(self.config, "rating", None)
-        if self.plan.metric == RATING and rating is not None and not rating.references:
-            raise OptionError(
-                "--metric rating: needs players that all trials meet; "
-                "give some, as with --set 'rating.references=[random, mcts:100]'"
-            )
 
 
 def make(
@@ -146,7 +133,8 @@ def make(
         raise OptionError(f"{words}: a trial has one budget; give the other limit with --set goal.KEY=N")
     loaded = load(config, overrides)
     axes = space.parse(grids, randoms, loaded)
-    kind: Kind = strategy or ("random" if options.get("trials") is not None or _has_range(axes) else "grid")
+    ranged = any(isinstance(axis, space.ValueRange) for axis in axes)
+    kind: Kind = strategy or ("random" if options.get("trials") is not None or ranged else "grid")
     if options.get("eta") is not None and kind != "halving":
         raise OptionError(f"--eta: is for --strategy halving, not for {kind}")
     unit, budget = next(iter(given.items()), (None, None))
@@ -162,11 +150,10 @@ def make(
         unit, budget = _own_goal(loaded, kind)
     elif all(getattr(loaded.goal, each) is None for each in UNITS):
         raise OptionError("trials would never end: give --minutes, --steps, --games or --rows")
-    name = metric or _usual_metric(loaded)
-    looked = TrialMetric.of(name, best)
-    plan = SweepPlan(
-        kind, tuple(schema.to_dict(axis) for axis in axes), looked.name, looked.highest, unit, budget, **_known(options)
-    )
+    looked = TrialMetric.of(metric or _usual_metric(loaded), best)
+    given = {name: value for name, value in options.items() if value is not None}
+    varied = tuple(schema.to_dict(axis) for axis in axes)
+    plan = SweepPlan(kind, varied, looked.name, looked.highest, unit, budget, **given)
     planned = PlannedTrial(plan, config, sets)
     if plan.decides:
         planned = _scheduled(planned, {axis.key for axis in axes})
@@ -175,7 +162,6 @@ def make(
 
 
 def load(config: Any, overrides: Sequence[str] = ()) -> Any:
-    """A configuration of any kind that `tengen run` accepts."""
     return configuration.load_any(config, overrides)
 
 
@@ -200,9 +186,7 @@ def _scheduled(planned: PlannedTrial, varied: set[str]) -> PlannedTrial:
     """Let the learning rate fall over a whole trial, not over each round."""
     plan, config = planned.plan, planned.config
     schedule = getattr(getattr(config, "train", None), "schedule", None)
-    if schedule is None or schedule.kind != "cosine" or schedule.length is not None:
-        return planned
-    if "train.schedule.length" in varied:
+    if schedule is None or schedule.kind != "cosine" or schedule.length or "train.schedule.length" in varied:
         return planned
     if plan.unit == "steps" and isinstance(plan.budget, int) and plan.budget > schedule.warmup:
         sets = merged(planned.sets, [space.override("train.schedule.length", plan.budget)])
@@ -231,14 +215,6 @@ def _usual_metric(config: Any) -> str:
     return RATING if getattr(getattr(config, "rating", None), "references", ()) else "loss"
 
 
-def _known(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def _has_range(axes: Sequence[space.Axis]) -> bool:
-    return any(isinstance(axis, space.ValueRange) for axis in axes)
-
-
 def _is_kept(key: str, config: Any) -> bool:
     """Whether what was learned depends on the setting: the game, a network, the kind of an optimiser."""
     parts = key.split(".")
@@ -246,8 +222,3 @@ def _is_kept(key: str, config: Any) -> bool:
     if is_role and parts[-1] in _ROLE_LEARNED:
         return True
     return any(part in _LEARNED for part in parts[:-1]) or parts[-1] == "kind" or key == "reward"
-
-
-def _repeated(job: Job, first: Round) -> int:
-    """How many earlier trials have the same settings."""
-    return sum(1 for other in first.jobs if other.settings == job.settings and other.trial < job.trial)

@@ -25,8 +25,7 @@ from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
 from tengen.files import lease
 from tengen.jax_setup import gpu_share
-from tengen.sweep.executor import Ended
-from tengen.sweep.trial import Share, TrialResult, TrialSpec, run_trial
+from tengen.sweep.trial import Ended, Share, TrialResult, TrialSpec, run_trial
 from tengen.words import counted
 
 _ANSWER = 5.0  # seconds within which trials must confirm that they stop
@@ -46,11 +45,9 @@ class TrialShare:
         return f"{counted(self.cpus, 'core')} and {counted(self.gpus, 'GPU')}"
 
     def environment(self, present: Mapping[str, str]) -> dict[str, str]:
-        """Variables for the process of a trial."""
         return gpu_share(self.gpus, present) | {LIMIT: str(max(int(self.cpus), 1))}
 
     def room(self, nodes: Iterable[ClusterNode]) -> int:
-        """How many trials fit on nodes."""
         wanted = [((node.cpus, self.cpus), (node.gpus, self.gpus)) for node in nodes]
         return sum(min(int(there / share + 1e-6) for there, share in node if share) for node in wanted)
 
@@ -99,12 +96,6 @@ class RayExecutor:
     def _room(self) -> int:
         return self._share.room(self._cluster.nodes())
 
-    def _start(self) -> Any:
-        """An actor for one trial."""
-        options = {"num_cpus": self._share.cpus, "num_gpus": self._share.gpus, "max_concurrency": 2}
-        again = {"max_restarts": _RETRIES, "max_task_retries": _RETRIES}
-        return self._ray.remote(**options, **again, **self._cluster.where())(TrialActor).remote()
-
     @property
     def free(self) -> int:
         room = self._room()  # also looks for nodes that have joined and must be left out
@@ -116,7 +107,9 @@ class RayExecutor:
         packed = b""
         if self._packs:
             packed = pack({RUN_FILE: Path(spec.config), _RUN: Path(spec.folder), _LOG: Path(spec.log)})
-        actor = self._start()
+        options = {"num_cpus": self._share.cpus, "num_gpus": self._share.gpus, "max_concurrency": 2}
+        again = {"max_restarts": _RETRIES, "max_task_retries": _RETRIES}
+        actor = self._ray.remote(**options, **again, **self._cluster.where())(TrialActor).remote()
         found = actor.run.remote(spec, self._share, self._token, packed)
         self._running[found] = spec, actor
 
@@ -187,7 +180,6 @@ def pack(contents: Mapping[str, Path]) -> bytes:
 
 
 def unpack(packed: bytes, folder: Path) -> None:
-    """Undo `pack`."""
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
 

@@ -149,12 +149,9 @@ class Space:
 
 def restored(data: Sequence[Mapping[str, Any]], problems: Callable[[Settings], Sequence[str]]) -> Space:
     """The space of axes that `schema.to_dict` made plain."""
-    axes: list[Axis] = []
-    for axis in data:
-        if "values" in axis:
-            axes.append(ValueChoice(axis["key"], tuple(axis["values"])))
-        else:
-            axes.append(ValueRange(**axis))
+    axes = (
+        ValueChoice(each["key"], tuple(each["values"])) if "values" in each else ValueRange(**each) for each in data
+    )
     return Space(tuple(axes), problems)
 
 
@@ -204,14 +201,9 @@ def _axis(text: str, option: str, known: Mapping[str, FlatSetting], config: Any)
     high, _, scale = rest.partition(":")
     if scale not in ("", "log"):
         raise _Wrong(f"{key}: expected LOW..HIGH or LOW..HIGH:log, got :{scale}")
-    return _range(
-        key, low, high, bool(scale), known.get(key) or FlatSetting((), None, Rule(), shape(_kind_of(low, high)))
-    )
-
-
-def _kind_of(*ends: str) -> type:
-    """The kind of an option that has no declaration, by the ends of its range."""
-    return int if all(isinstance(reader.plain(end.strip()), int) for end in ends) else float
+    # An option that has no declaration is of the kind of the ends of its range.
+    kind = int if all(isinstance(reader.plain(end.strip()), int) for end in (low, high)) else float
+    return _range(key, low, high, bool(scale), known.get(key) or FlatSetting((), None, Rule(), shape(kind)))
 
 
 def _choice(key: str, text: str) -> ValueChoice:
@@ -250,30 +242,23 @@ def _key(written: str, known: Mapping[str, FlatSetting]) -> str:
     if written in known or (section in known and known[section].shape.container == "mapping"):
         return written  # a setting, or one of the options of a user's network
     below = [key for key in known if key.startswith(f"{section}.")] if section else list(known)
-    short = [key for key in below if last in (key.rpartition(".")[2], _initials(key.rpartition(".")[2]))]
+    ends = {key: key.rpartition(".")[2] for key in below}
+    initials = {key: "".join(word[:1] for word in end.split("_")) for key, end in ends.items() if "_" in end}
+    short = [key for key in below if last in (ends[key], initials.get(key))]  # lr for learning_rate
     if len(short) == 1:
         return short[0]
     if any(key.startswith(f"{written}.") for key in known):
         raise _Wrong(f"{written}: is a section, expected one of {', '.join(k for k in known if k.startswith(written))}")
     if short:
         raise _Wrong(f"{written}: could be any of {', '.join(short)}; write one of them")
-    words = _unknown(section, last, below) if below else _unknown("", last, list(known))
-    raise _Wrong(f"{written}: {words}")
-
-
-def _unknown(section: str, last: str, below: Sequence[str]) -> str:
-    """A message with the setting that was probably meant, at any depth of the section, or with all of them."""
-    ends = {key.rpartition(".")[2]: key for key in reversed(below)}
-    if near := difflib.get_close_matches(last, ends, n=1):
-        return f"unknown key, did you mean {ends[near[0]]}?"
+    if not below:
+        section, below = "", list(known)
+    names = {key.rpartition(".")[2]: key for key in reversed(below)}
+    if near := difflib.get_close_matches(last, names, n=1):
+        raise _Wrong(f"{written}: unknown key, did you mean {names[near[0]]}?")
     depth = section.count(".") + 1 if section else 0
-    return schema.unknown("key", "", dict.fromkeys(".".join(key.split(".")[: depth + 1]) for key in below))
-
-
-def _initials(name: str) -> str:
-    """lr for learning_rate; empty for a single word."""
-    words = name.split("_")
-    return "".join(word[:1] for word in words) if len(words) > 1 else ""
+    shown = dict.fromkeys(".".join(key.split(".")[: depth + 1]) for key in below)
+    raise _Wrong(f"{written}: {schema.unknown('key', '', shown)}")
 
 
 def is_number(value: Any) -> bool:

@@ -39,8 +39,6 @@ class Round:
 
 
 class Strategy(Protocol):
-    """Chooses the next round."""
-
     def following(self, rounds: Sequence[Round]) -> Round | None:
         """The next round, after all earlier ones were scored; None when there is nothing more to do."""
         ...
@@ -85,9 +83,10 @@ class Halving:
         return Round(tuple(Job(job.trial, job.settings, budget) for job in best))
 
     def _budget(self, number: int, began: int) -> Number:
-        """The budget of a round; the last one has the whole budget."""
-        left = _rounds(began, self.eta) - 1 - number
-        return _part(self.budget, 1, self.eta**left)
+        last = 0  # round, with one trial left
+        while began >= self.eta ** (last + 1):
+            last += 1
+        return _part(self.budget, 1, self.eta ** (last - number))
 
 
 @dataclass(frozen=True)
@@ -144,9 +143,13 @@ def make(
     kept: frozenset[str] = frozenset(),
 ) -> Strategy:
     """The strategy of that name. OptionError says which option is missing, wrong, or for another strategy."""
-    _refuse_others(kind, trials=trials, population=population, generations=generations)
-    if trials is not None and not 1 <= trials <= MOST:
-        raise OptionError(f"--trials: expected a whole number from 1 to {MOST}, got {trials}")
+    given = {"trials": (trials, 1, MOST), "population": (population, 2, MOST), "generations": (generations, 1, 10_000)}
+    for name, (value, low, high) in given.items():
+        owners = ("random", "halving") if name == "trials" else ("population",)
+        if value is not None and kind not in owners:
+            raise OptionError(f"--{name}: is for --strategy {' or '.join(owners)}, not for {kind}")
+        if value is not None and not low <= value <= high:
+            raise OptionError(f"--{name}: expected a whole number from {low} to {high}, got {value}")
     if kind in ("halving", "population") and budget is None:
         raise OptionError(f"--strategy {kind}: says who gets more; give --minutes, --steps, --games or --rows to share")
     if kind == "grid" or (kind == "halving" and trials is None):
@@ -169,10 +172,6 @@ def make(
         return Halving(space, budget, trials, eta, seed)
     if population is None or generations is None:
         raise OptionError("--strategy population: needs --population N and --generations G")
-    if not 2 <= population <= MOST:
-        raise OptionError(f"--population: expected a whole number from 2 to {MOST}, got {population}")
-    if not 1 <= generations <= 10_000:
-        raise OptionError(f"--generations: expected a whole number from 1 to 10000, got {generations}")
     return Population(space, budget, population, generations, seed, kept=kept)
 
 
@@ -183,30 +182,12 @@ def ranked(finished: Round) -> list[Job]:
     return [job for _, job in sorted(scored, key=lambda pair: -pair[0])]
 
 
-def _refuse_others(kind: str, **options: object) -> None:
-    """OptionError for options of other strategies."""
-    owner = {"trials": ("random", "halving"), "population": ("population",), "generations": ("population",)}
-    for name, value in options.items():
-        if value is not None and kind not in owner[name]:
-            raise OptionError(f"--{name}: is for --strategy {' or '.join(owner[name])}, not for {kind}")
-
-
 def _first(space: Space, trials: int | None, seed: int) -> Sequence[Settings]:
-    """The settings of a first round: every combination, or `trials` of them."""
     return list(space.all()) if trials is None else space.draw(trials, _source(seed, 0))
 
 
 def _beginning(settings: Sequence[Settings], budget: Number | None) -> Round:
     return Round(tuple(Job(_name(number), each, budget) for number, each in enumerate(settings)))
-
-
-def _rounds(began: int, eta: int) -> int:
-    """The number of rounds until one trial is left."""
-    rounds = 1
-    while began >= eta:
-        began //= eta
-        rounds += 1
-    return rounds
 
 
 def _part(whole: Number, over: int, under: int) -> Number:

@@ -1,28 +1,33 @@
-"""One trial: an ordinary `tengen run` in its own folder, and what it measured.
+"""One trial: an ordinary `tengen run` in its own folder, and what it measured; and where trials run.
 
     result = run_trial(TrialSpec("003", "sweeps/x/config.yaml", ("goal.steps=500",), "sweeps/x/trials/003", "003.log"))
 
 Input and output are plain data, and nothing else is shared with the caller, so any executor on any machine that sees
-the folder can run a trial. An interrupted trial continues when it is run again, and one that has
-used up its budget ends at once.
+the folder can run a trial. An interrupted trial continues when it is run again, and one that has used up its budget
+ends at once. `LocalExecutor` runs trials as processes on this machine, each with a share of its GPUs and cores;
+`RayExecutor` (sweep/ray_executor.py) runs them on a cluster.
 """
 
 import contextlib
 import json
 import math
 import os
+import queue
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from tengen import schema
 from tengen.errors import TengenError
 from tengen.files import lock
+from tengen.jax_setup import gpu_share
 from tengen.match import results
 from tengen.run import children, metrics
 from tengen.run.children import GRACE, PATIENCE
@@ -100,7 +105,6 @@ def measured(folder: Path) -> TrialResult:
 
 
 def command(spec: TrialSpec) -> list[str]:
-    """The command line of the trial."""
     sets = [f"--set={text}" for text in spec.overrides]
     return [sys.executable, "-m", "tengen", "run", spec.config, "--base", spec.folder, *sets]
 
@@ -113,23 +117,17 @@ def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool, int]:
         # Libraries count the available cores when they are imported, which happens later than this.
         with contextlib.suppress(OSError):
             os.sched_setaffinity(process.pid, share.cores)
-    return *_wait(process, stop), offset
-
-
-def _wait(process: "subprocess.Popen[bytes]", stop: Stop) -> tuple[int, bool]:
     terminated: float | None = None
     while True:
-        try:
-            return process.wait(_BEAT), False
-        except subprocess.TimeoutExpired:
-            pass
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(_BEAT), False, offset
         if terminated is None and stop():
             terminated = time.monotonic()
             process.terminate()
         elif terminated is not None and time.monotonic() - terminated > GRACE:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
-            return process.wait(), True
+            return process.wait(), True, offset
 
 
 def _wait_for_folder(folder: Path, stop: Stop) -> bool:
@@ -141,3 +139,109 @@ def _wait_for_folder(folder: Path, stop: Stop) -> bool:
         if not stop():
             raise
         return False
+
+
+Ended = tuple[TrialSpec, TrialResult]
+
+
+class Executor(Protocol):
+    """Runs trials."""
+
+    @property
+    def free(self) -> int:
+        """How many more trials could start now."""
+        ...
+
+    def submit(self, spec: TrialSpec) -> None:
+        """Start a trial; only while `free` is positive."""
+        ...
+
+    def collect(self, timeout: float) -> list[Ended]:
+        """The trials that have ended since the last call; waits up to `timeout` seconds for one."""
+        ...
+
+    def stop(self) -> None:
+        """Ask all running trials to save and end; `collect` returns them as they do."""
+        ...
+
+
+class LocalExecutor:
+    """Runs one trial for each share of this machine."""
+
+    def __init__(self, shares: Sequence[Share], run: Callable[..., TrialResult] = run_trial) -> None:
+        self._idle = list(reversed(shares))
+        self._run = run
+        self._ended: queue.Queue[tuple[TrialSpec, TrialResult, Share]] = queue.Queue()
+        self._stopping = threading.Event()
+
+    @property
+    def free(self) -> int:
+        return 0 if self._stopping.is_set() else len(self._idle)
+
+    def submit(self, spec: TrialSpec) -> None:
+        share = self._idle.pop()
+        threading.Thread(target=self._work, args=(spec, share), name=f"trial {spec.trial}", daemon=True).start()
+
+    def collect(self, timeout: float) -> list[Ended]:
+        found: list[Ended] = []
+        while True:
+            try:
+                spec, result, share = self._ended.get(timeout=0 if found else timeout)
+            except queue.Empty:
+                return found
+            self._idle.append(share)
+            found.append((spec, result))
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def _work(self, spec: TrialSpec, share: Share) -> None:
+        try:
+            result = self._run(spec, share, self._stopping.is_set)
+        except Exception as error:  # a bug here must not leave the driver waiting for ever
+            result = TrialResult("failed", why=f"{type(error).__name__}: {error}")
+        self._ended.put((spec, result, share))
+
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_THREADS = "OMP_NUM_THREADS"
+
+
+def gpus(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The NVIDIA GPUs that JAX would use, by their names in CUDA_VISIBLE_DEVICES."""
+    if environment.get("JAX_PLATFORMS", "").lower() == "cpu":
+        return ()
+    if _VISIBLE in environment:
+        return tuple(name for text in environment[_VISIBLE].split(",") if (name := text.strip()))
+    if shutil.which("nvidia-smi") is None:
+        return ()
+    try:
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+    return tuple(str(number) for number in range(len(lines)))
+
+
+def usual(devices: tuple[str, ...], there: tuple[int, ...]) -> int:
+    """The default number of trials at once: one per GPU or, without GPUs, one per two cores."""
+    return len(devices) or max(1, len(there) // 2)
+
+
+def shares(
+    count: int, devices: tuple[str, ...], there: tuple[int, ...], environment: Mapping[str, str] = os.environ
+) -> tuple[Share, ...]:
+    """The shares of `count` trials at once: GPUs in turn, a part of the memory of each, and separate cores."""
+    found = []
+    on_one = -(-count // len(devices)) if devices else 0  # trials on the fullest GPU
+    for number in range(count):
+        given: dict[str, str] = {}
+        mine = there[len(there) * number // count : len(there) * (number + 1) // count] if count > 1 else ()
+        if count >= len(there) and count > 1:  # some share a core
+            mine = (there[number % len(there)],)
+        if mine and _THREADS not in environment:
+            given[_THREADS] = str(len(mine))
+        if devices:
+            given |= {_VISIBLE: devices[number % len(devices)], **gpu_share(1 / on_one, environment)}
+        found.append(Share(mine, given))
+    return tuple(found)

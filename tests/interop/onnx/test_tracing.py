@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tengen.errors import TengenError
-from tengen.interop.onnx.tracing import trace
+from tengen.interop.onnx.exchange import trace
 
 ORDER = np.array([2, 0, 1])
 WEIGHTS = np.random.default_rng(0).normal(size=(3, 3, 4, 6)).astype(np.float32)

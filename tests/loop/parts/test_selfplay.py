@@ -79,7 +79,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Worker]]:
     play = PlayRounds.play
 
     def noted(rounds: PlayRounds, *args: Any) -> Any:
-        (owner,) = [each for each in made if each.part._rounds is rounds]
+        (owner,) = [each for each in made if each.part.rounds is rounds]
         return owner.noted(play, rounds, *args)
 
     def make(*args: Any, **more: Any) -> Worker:
@@ -154,7 +154,7 @@ def test_some_of_its_search_trees_are_written(tmp_path: Path, worker: Any) -> No
         assert 0 < sum(child["visits"] for child in root["children"]) < root["visits"]
     games = {path.stem.split("-")[2] for path in trees}
     assert len(games) == 3, "of different games"
-    rounds = one.part._rounds
+    rounds = one.part.rounds
     present, found = rounds._actors[0].tree, rounds.tree(one.part._weights, place=2).tree
     assert bool(unfinished(present)[2]), "its search has just begun"
     assert not bool(unfinished(found)[0]), "and is completed here"
@@ -279,7 +279,7 @@ def test_a_network_that_gives_no_numbers(
     def fail(*_: object) -> None:
         raise NoFiniteNumbers("it gives none")
 
-    monkeypatch.setattr(one.part._rounds, "play", fail)
+    monkeypatch.setattr(one.part.rounds, "play", fail)
     with pytest.raises(TengenError, match=rf"models/{name}: it gives none; remove it, and self-play goes on"):
         one.run(1)
     assert one.part._figures()["rows_written"] == one.part.rows > 0, "games that ended before are kept"

@@ -1,16 +1,16 @@
 """Between Lc0's networks with encoder layers and Tengen's."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tengen.errors import TengenError
 from tengen.games import chess_lc0
-from tengen.interop.lc0.layers import COUNT, Layers, dense_from, dense_to, numbers, put
-from tengen.nets.layers import Dense
-from tengen.nets.lc0 import INPUTS, MOVES
-from tengen.nets.lc0_encoders import FeedForward, LayerNorm, Lc0EncoderNetwork
+from tengen.interop.lc0 import layers
+from tengen.interop.lc0.layers import COUNT, Layers, StoredLayer, dense_from, dense_to, numbers, put
+from tengen.nets.lc0 import INPUTS, MOVES, AttentionPolicy
+from tengen.nets.lc0_encoders import FeedForward, Lc0EncoderNetwork
 
 OLD, NEW = 6, 7  # Lc0's kinds of networks: with one head of each kind, and with several
 _MAP, _DENSE = 1, 2  # its kinds of embeddings
@@ -22,9 +22,9 @@ _VALUE_LAYERS = tuple(f"ip{number}_val_{part}" for number in ("", 1, 2) for part
 def flat(weights: Layers) -> Layers:
     """The layers with those of the main heads among them, as in files with one head of each kind."""
     heads, values = weights.get("policy_heads", {}), weights.get("value_heads", {})
-    for where, name, found in (("policy_heads", "vanilla", heads), ("value_heads", "winner", values)):
-        if name not in found:
-            raise TengenError(f"its {where}.{name} is missing")
+    if "vanilla" not in heads or "winner" not in values:
+        missing = "value_heads.winner" if "vanilla" in heads else "policy_heads.vanilla"
+        raise TengenError(f"its {missing} is missing")
     return {**weights, **heads, **heads["vanilla"], **values["winner"]}
 
 
@@ -89,78 +89,61 @@ def _activation(form: Layers, name: str, usual: str) -> str:
     return _ACTIVATIONS.get(number, usual)
 
 
-class _Layer(NamedTuple):
-    """A layer of Tengen's and its place in a file of Lc0's."""
-
-    place: tuple[str | int, ...]  # of the message
-    layer: Dense | LayerNorm
-    kernel: str
-    bias: str | None
-    scale: float = 1.0
-
-
-def _layers(net: Lc0EncoderNetwork) -> Iterator[_Layer]:
+def _layers(net: Lc0EncoderNetwork) -> Iterator[StoredLayer]:
     """All layers that are stored as they are, apart from the embedding and the last layer of the value."""
     embedding = net.embedding
     if embedding.around is not None:
-        yield _Layer((), embedding.around, "ip_emb_preproc_w", "ip_emb_preproc_b")
+        yield StoredLayer((), embedding.around, "ip_emb_preproc_w", "ip_emb_preproc_b")
     if embedding.norm is not None:
-        yield _Layer((), embedding.norm, "ip_emb_ln_gammas", "ip_emb_ln_betas")
+        yield StoredLayer((), embedding.norm, "ip_emb_ln_gammas", "ip_emb_ln_betas")
     if embedding.ffn is not None and embedding.ffn_norm is not None:
         yield from _feed_forward(("ip_emb_ffn",), embedding.ffn)
-        yield _Layer((), embedding.ffn_norm, "ip_emb_ffn_ln_gammas", "ip_emb_ffn_ln_betas")
+        yield StoredLayer((), embedding.ffn_norm, "ip_emb_ffn_ln_gammas", "ip_emb_ffn_ln_betas")
     for number, encoder in enumerate(net.encoders):
         at = ("encoder", number)
         attention = (*at, "mha")
         for name, layer in (("q", encoder.query), ("k", encoder.key), ("v", encoder.value), ("dense", encoder.out)):
-            yield _Layer(attention, layer, f"{name}_w", f"{name}_b")
+            yield StoredLayer(attention, layer, f"{name}_w", f"{name}_b")
         if (smolgen := encoder.smolgen) is not None:
             where = (*attention, "smolgen")
-            yield _Layer(where, smolgen.compress, "compress", None)
-            yield _Layer(where, smolgen.dense1, "dense1_w", "dense1_b")
-            yield _Layer(where, smolgen.norm1, "ln1_gammas", "ln1_betas")
-            yield _Layer(where, smolgen.dense2, "dense2_w", "dense2_b")
-            yield _Layer(where, smolgen.norm2, "ln2_gammas", "ln2_betas")
-        yield _Layer(at, encoder.norm1, "ln1_gammas", "ln1_betas")
+            yield StoredLayer(where, smolgen.compress, "compress", None)
+            yield StoredLayer(where, smolgen.dense1, "dense1_w", "dense1_b")
+            yield StoredLayer(where, smolgen.norm1, "ln1_gammas", "ln1_betas")
+            yield StoredLayer(where, smolgen.dense2, "dense2_w", "dense2_b")
+            yield StoredLayer(where, smolgen.norm2, "ln2_gammas", "ln2_betas")
+        yield StoredLayer(at, encoder.norm1, "ln1_gammas", "ln1_betas")
         yield from _feed_forward((*at, "ffn"), encoder.ffn)
-        yield _Layer(at, encoder.norm2, "ln2_gammas", "ln2_betas")
+        yield StoredLayer(at, encoder.norm2, "ln2_gammas", "ln2_betas")
     if net.spread is not None:
-        yield _Layer((), net.spread, "smolgen_w", None)
-    policy, left = net.policy, net.moves_left
+        yield StoredLayer((), net.spread, "smolgen_w", None)
+    yield from policy_layers(net.policy)
+    yield StoredLayer((), net.value.squares, "ip_val_w", "ip_val_b")
+    yield StoredLayer((), net.value.hidden, "ip1_val_w", "ip1_val_b")
+    if (left := net.moves_left) is not None:
+        yield StoredLayer((), left.squares, "ip_mov_w", "ip_mov_b")
+        yield StoredLayer((), left.hidden, "ip1_mov_w", "ip1_mov_b")
+        yield StoredLayer((), left.last, "ip2_mov_w", "ip2_mov_b", MOVES)
+
+
+def policy_layers(policy: AttentionPolicy) -> Iterator[StoredLayer]:
+    """Those of a policy by attention, which networks with and without encoders have."""
     for name, layer in (("ip_pol", policy.embedding), ("ip2_pol", policy.query), ("ip3_pol", policy.key)):
-        yield _Layer((), layer, f"{name}_w", f"{name}_b")
-    yield _Layer((), policy.promotion, "ip4_pol_w", None)
-    yield _Layer((), net.value.squares, "ip_val_w", "ip_val_b")
-    yield _Layer((), net.value.hidden, "ip1_val_w", "ip1_val_b")
-    if left is not None:
-        yield _Layer((), left.squares, "ip_mov_w", "ip_mov_b")
-        yield _Layer((), left.hidden, "ip1_mov_w", "ip1_mov_b")
-        yield _Layer((), left.last, "ip2_mov_w", "ip2_mov_b", MOVES)
+        yield StoredLayer((), layer, f"{name}_w", f"{name}_b")
+    yield StoredLayer((), policy.promotion, "ip4_pol_w", None)
 
 
-def _feed_forward(place: tuple[str | int, ...], ffn: FeedForward) -> Iterator[_Layer]:
-    yield _Layer(place, ffn.dense1, "dense1_w", "dense1_b")
-    yield _Layer(place, ffn.dense2, "dense2_w", "dense2_b")
+def _feed_forward(place: tuple[str | int, ...], ffn: FeedForward) -> Iterator[StoredLayer]:
+    yield StoredLayer(place, ffn.dense1, "dense1_w", "dense1_b")
+    yield StoredLayer(place, ffn.dense2, "dense2_w", "dense2_b")
 
 
 def fill(net: Lc0EncoderNetwork, weights: Layers) -> None:
     """Sets the parameters of a network, all but the last layer of the value, to Lc0's `flat` layers."""
-    for place, layer, kernel, bias, scale in _layers(net):
-        message: Any = weights
-        where = ".".join(map(str, place))
-        for step in place:
-            message = message[step] if isinstance(step, int) else message.get(step, {})
-        if isinstance(layer, Dense):
-            dense_from(layer, message, kernel, bias, where, 1 / scale)
-        else:
-            assert bias is not None
-            put(layer.scale, message.get(kernel, np.zeros(0)), f"{where} {kernel}")
-            put(layer.shift, message.get(bias, np.zeros(0)), f"{where} {bias}")
+    layers.fill(_layers(net), weights)
     embedding = net.embedding
     dense_from(embedding.dense, weights, "ip_emb_w", "ip_emb_b")
     kernel = numbers(embedding.dense.kernel)
     kernel[: len(INPUTS)] = kernel[INPUTS]
-    # The engine gives its networks the count of plies, Tengen the count divided by 99.
     kernel[COUNT] *= chess_lc0.RULE_50_SCALE
     put(embedding.dense.kernel, kernel, "ip_emb_w")
     if embedding.factor is not None and embedding.addend is not None:
@@ -174,16 +157,7 @@ def to_weights(net: Lc0EncoderNetwork) -> tuple[dict[str, Any], dict[str, int]]:
     """The layers in the form of Lc0's files, and what they say about their kind."""
     body = net.spec.lc0_encoders
     assert body is not None
-    found: dict[str, Any] = {"encoder": [{} for _ in net.encoders], "headcount": body.heads}
-    for place, layer, kernel, bias, scale in _layers(net):
-        message: Any = found
-        for step in place:
-            message = message[step] if isinstance(step, int) else message.setdefault(step, {})
-        if isinstance(layer, Dense):
-            message |= dense_to(layer, kernel, bias, scale)
-        else:
-            assert bias is not None
-            message |= {kernel: numbers(layer.scale), bias: numbers(layer.shift)}
+    found = layers.collect(_layers(net), {"encoder": [{} for _ in net.encoders], "headcount": body.heads})
     found |= dense_to(net.value.last, "ip2_val_w", "ip2_val_b")
     embedding = net.embedding
     columns = numbers(embedding.dense.kernel)

@@ -1,27 +1,24 @@
 """Between Lc0's networks and Tengen's: the same layers in another order of their numbers."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
+import jax
 import numpy as np
 from flax import nnx
 
 from tengen.errors import TengenError
-from tengen.games import chess_lc0
 from tengen.games.core import Game
 from tengen.interop.lc0 import encoders
-from tengen.interop.lc0.layers import COUNT, Layers, dense_from, dense_to, numbers, put
+from tengen.interop.lc0.layers import Layers, StoredLayer, collect, dense_from, dense_to, fill, put
 from tengen.nets.building import build
 from tengen.nets.counting import parameter_count
-from tengen.nets.layers import Conv, Dense
-from tengen.nets.lc0 import INPUTS, MOVES, AttentionPolicy, ConvolutionPolicy, FlatHead, Lc0Network, NormedConv
+from tengen.nets.layers import Dense
+from tengen.nets.lc0 import MOVES, ConvolutionPolicy, FlatHead, Lc0Network
 from tengen.nets.lc0_encoders import Lc0EncoderNetwork
 from tengen.nets.network import Network
-from tengen.nets.norms import EPSILON, Norm
 from tengen.nets.specs import Dtype, Spec
 
-_EPSILON = 1e-5  # of Lc0's norms
 _CERTAIN = -100.0  # the logit of a draw in networks that know wins and losses only
 _NETWORKS = {1: "classical", 2: "SE", 3: "classical", 4: "SE"}
 _ENCODERS = {encoders.OLD: "attention body", encoders.NEW: "attention body", 134: "attention body"}
@@ -47,40 +44,43 @@ def from_lc0(net: Layers, game: Game, dtype: Dtype = "float32") -> Lc0Network | 
         _last_value_from(made.value.last, weights)
         return made
     assert isinstance(made, Lc0Network)
-    # The engine gives its networks the count of plies, Tengen the count divided by 99.
-    _conv_from(made.stem, weights["input"], "input", order=INPUTS, count_scale=chess_lc0.RULE_50_SCALE)
-    for number, (block, layers) in enumerate(zip(made.blocks, weights["residual"], strict=True)):
-        where = f"residual.{number}"
-        _conv_from(block.conv1, layers.get("conv1", {}), f"{where}.conv1")
-        _conv_from(block.conv2, layers.get("conv2", {}), f"{where}.conv2")
-        if block.se is not None:
-            dense_from(block.se.squeeze, layers.get("se", {}), "w1", "b1", where)
-            dense_from(block.se.expand, layers.get("se", {}), "w2", "b2", where)
-    _policy_from(made.policy, weights)
-    _conv_from(made.value.conv, weights["value"], "value")
-    dense_from(made.value.layers[0], weights, "ip1_val_w", "ip1_val_b")
+    fill(_layers(made), weights)
     _last_value_from(made.value.layers[1], weights)
-    if made.moves_left is not None:
-        _conv_from(made.moves_left.conv, weights["moves_left"], "moves_left")
-        dense_from(made.moves_left.layers[0], weights, "ip1_mov_w", "ip1_mov_b")
-        dense_from(made.moves_left.layers[1], weights, "ip2_mov_w", "ip2_mov_b", scale=1 / MOVES)
     return made
+
+
+def _layers(net: Lc0Network) -> Iterator[StoredLayer]:
+    """All layers but the last of the value, which is another one in networks without draws."""
+    yield StoredLayer(("input",), net.stem)
+    for number, block in enumerate(net.blocks):
+        place = ("residual", number)
+        yield StoredLayer((*place, "conv1"), block.conv1)
+        yield StoredLayer((*place, "conv2"), block.conv2)
+        if block.se is not None:
+            yield StoredLayer((*place, "se"), block.se.squeeze, "w1", "b1")
+            yield StoredLayer((*place, "se"), block.se.expand, "w2", "b2")
+    if isinstance(net.policy, FlatHead):
+        yield StoredLayer(("policy",), net.policy.conv)
+        yield StoredLayer((), net.policy.layers[0], "ip_pol_w", "ip_pol_b")
+    elif isinstance(net.policy, ConvolutionPolicy):
+        yield StoredLayer(("policy1",), net.policy.conv)
+        yield StoredLayer(("policy",), net.policy.moves)
+    else:
+        yield from encoders.policy_layers(net.policy)
+    yield StoredLayer(("value",), net.value.conv)
+    yield StoredLayer((), net.value.layers[0], "ip1_val_w", "ip1_val_b")
+    if net.moves_left is not None:
+        yield StoredLayer(("moves_left",), net.moves_left.conv)
+        yield StoredLayer((), net.moves_left.layers[0], "ip1_mov_w", "ip1_mov_b")
+        yield StoredLayer((), net.moves_left.layers[1], "ip2_mov_w", "ip2_mov_b", MOVES)
 
 
 def _check_size(spec: Spec, game: Game, weights: Layers) -> None:
     """TengenError if the network has far more parameters than the file has numbers, before there is memory for them."""
     made = nnx.eval_shape(lambda: build(spec, game, nnx.Rngs(0)))
-    there, needed = _count(weights), parameter_count(made)
+    there, needed = sum(map(np.size, jax.tree.leaves(weights))), parameter_count(made)
     if needed > 2 * there + _FEW:
         raise TengenError(f"its sizes do not fit together: {needed:,} parameters, but {there:,} numbers in the file")
-
-
-def _count(layers: Any) -> int:
-    if isinstance(layers, Mapping):
-        return sum(map(_count, layers.values()))
-    if isinstance(layers, list | tuple):
-        return sum(map(_count, layers))
-    return int(np.size(layers))
 
 
 def _last_value_from(last: Dense, weights: Layers) -> None:
@@ -110,7 +110,9 @@ def to_lc0(net: Network, name: str) -> dict[str, Any]:
         policy, minor = _ATTENTION, 31 if kind["network"] == encoders.NEW else 30
     else:
         assert spec.lc0 is not None
-        weights, kind = _tower_to(net), {"network": _CLASSICAL if spec.lc0.excite_units is None else _SE}
+        weights = collect(_layers(net), {"residual": [{} for _ in net.blocks]})
+        weights |= dense_to(net.value.layers[1], "ip2_val_w", "ip2_val_b")
+        kind = {"network": _CLASSICAL if spec.lc0.excite_units is None else _SE}
         policy = next(number for number, kind in _POLICIES.items() if kind == spec.lc0.policy)
         minor = 30 if policy == _ATTENTION else 29 if spec.activation == "mish" else 21
     form = {
@@ -128,29 +130,6 @@ def to_lc0(net: Network, name: str) -> dict[str, Any]:
         "format": {"weights_encoding": 1, "network_format": form},
         "weights": weights,
     }
-
-
-def _tower_to(net: Lc0Network) -> dict[str, Any]:
-    weights: dict[str, Any] = {
-        "input": _conv_to(net.stem, order=INPUTS, count_scale=chess_lc0.RULE_50_SCALE),
-        "residual": [
-            {"conv1": _conv_to(block.conv1), "conv2": _conv_to(block.conv2)}
-            | (
-                {}
-                if block.se is None
-                else {"se": dense_to(block.se.squeeze, "w1", "b1") | dense_to(block.se.expand, "w2", "b2")}
-            )
-            for block in net.blocks
-        ],
-        **_policy_to(net.policy),
-        "value": _conv_to(net.value.conv),
-        **dense_to(net.value.layers[0], "ip1_val_w", "ip1_val_b"),
-        **dense_to(net.value.layers[1], "ip2_val_w", "ip2_val_b"),
-    }
-    if (left := net.moves_left) is not None:
-        weights |= {"moves_left": _conv_to(left.conv)} | dense_to(left.layers[0], "ip1_mov_w", "ip1_mov_b")
-        weights |= dense_to(left.layers[1], "ip2_mov_w", "ip2_mov_b", scale=MOVES)
-    return weights
 
 
 def _spec(form: Layers, weights: Layers) -> tuple[Spec, Layers]:
@@ -175,12 +154,8 @@ def _spec(form: Layers, weights: Layers) -> tuple[Spec, Layers]:
     if policy is None:
         raise TengenError(f"its policy head has the number {form['policy']} in Lc0, expected 1, 2 or 3")
     left = form.get("moves_left", 0) == 1
-    data: dict[str, Any] = {
-        "tower": None,
-        "layers": None,
-        "activation": activation,
-        "heads": ["moves_left"] if left else [],
-    }
+    heads = ["moves_left"] if left else []
+    data: dict[str, Any] = {"tower": None, "layers": None, "activation": activation, "heads": heads}
     if kind in _ENCODERS:
         if policy != "attention":
             raise TengenError(f"its policy head is of the kind {policy}, expected attention with an attention body")
@@ -213,76 +188,3 @@ def _spec(form: Layers, weights: Layers) -> tuple[Spec, Layers]:
 
 def _width(conv: Layers) -> int:
     return len(next((conv[name] for name in ("biases", "bn_means") if name in conv), ()))
-
-
-def _policy_from(policy: FlatHead | ConvolutionPolicy | AttentionPolicy, weights: Layers) -> None:
-    if isinstance(policy, FlatHead):
-        _conv_from(policy.conv, weights["policy"], "policy")
-        dense_from(policy.layers[0], weights, "ip_pol_w", "ip_pol_b")
-    elif isinstance(policy, ConvolutionPolicy):
-        _conv_from(policy.conv, weights["policy1"], "policy1")
-        put(policy.moves.kernel, _kernel(weights["policy"], policy.moves, "policy"), "policy")
-        put(policy.moves.bias, weights["policy"].get("biases", np.zeros(chess_lc0.CONVOLUTION_PLANES)), "policy")
-    else:
-        dense_from(policy.embedding, weights, "ip_pol_w", "ip_pol_b")
-        dense_from(policy.query, weights, "ip2_pol_w", "ip2_pol_b")
-        dense_from(policy.key, weights, "ip3_pol_w", "ip3_pol_b")
-        dense_from(policy.promotion, weights, "ip4_pol_w", None)
-
-
-def _policy_to(policy: FlatHead | ConvolutionPolicy | AttentionPolicy) -> dict[str, Any]:
-    if isinstance(policy, FlatHead):
-        return {"policy": _conv_to(policy.conv)} | dense_to(policy.layers[0], "ip_pol_w", "ip_pol_b")
-    if isinstance(policy, ConvolutionPolicy):
-        assert policy.moves.bias is not None
-        moves = {"weights": numbers(policy.moves.kernel).transpose(3, 2, 0, 1), "biases": numbers(policy.moves.bias)}
-        return {"policy1": _conv_to(policy.conv), "policy": moves}
-    found = dense_to(policy.embedding, "ip_pol_w", "ip_pol_b") | dense_to(policy.query, "ip2_pol_w", "ip2_pol_b")
-    return found | dense_to(policy.key, "ip3_pol_w", "ip3_pol_b") | dense_to(policy.promotion, "ip4_pol_w", None)
-
-
-def _conv_from(
-    layer: NormedConv, weights: Layers, where: str, order: np.ndarray | None = None, count_scale: float = 1.0
-) -> None:
-    """`order` is Lc0's number of each input channel of Tengen's."""
-    kernel = _kernel(weights, layer.conv, where)
-    if order is not None:
-        kernel = kernel[:, :, order].copy()
-        kernel[:, :, COUNT] *= count_scale
-    put(layer.conv.kernel, kernel, where)
-    width = kernel.shape[3]
-    # A file without norms has a bias in their place.
-    without = {"bn_means": 0.0, "bn_stddivs": 1 - _EPSILON, "bn_gammas": 1.0, "bn_betas": 0.0, "biases": 0.0}
-    found = [np.asarray(weights.get(name, np.full(width, usual)), np.float64) for name, usual in without.items()]
-    for name, values in zip(without, found, strict=True):
-        if len(values) != width:
-            raise TengenError(f"its {where}.{name} has {len(values):,} numbers, expected {width}")
-    mean, variance, scale, shift, bias = found
-    if (variance + min(EPSILON, _EPSILON) <= 0).any():
-        raise TengenError(f"its {where}.bn_stddivs holds a variance that is not positive")
-    scale = scale * np.sqrt((variance + EPSILON) / (variance + _EPSILON))
-    norm = layer.norm
-    assert isinstance(norm, Norm)
-    parameters = (norm.mean, norm.variance, norm.scale, norm.shift)
-    for parameter, values in zip(parameters, (mean - bias, variance, scale, shift), strict=True):
-        put(parameter, values, where)
-
-
-def _kernel(weights: Layers, conv: Conv, where: str) -> np.ndarray:
-    """[side, side, inputs, outputs]."""
-    side, _, inputs, outputs = conv.kernel.shape
-    found = weights.get("weights", np.zeros(0))
-    if len(found) != math.prod(conv.kernel.shape):
-        raise TengenError(f"its {where} has {len(found):,} numbers, expected {outputs} x {inputs} x {side} x {side}")
-    return found.reshape(outputs, inputs, side, side).transpose(2, 3, 1, 0)
-
-
-def _conv_to(layer: NormedConv, order: np.ndarray | None = None, count_scale: float = 1.0) -> dict[str, np.ndarray]:
-    """Weights and biases that contain the norm."""
-    assert isinstance(layer.norm, Norm)
-    scale, shift = (np.asarray(part, np.float32) for part in layer.norm.affine())
-    kernel = numbers(layer.conv.kernel) * scale
-    if order is not None:
-        kernel[:, :, COUNT] /= count_scale
-        kernel = kernel[:, :, np.argsort(order)]
-    return {"weights": kernel.transpose(3, 2, 0, 1), "biases": shift}

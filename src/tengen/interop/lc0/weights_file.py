@@ -5,6 +5,7 @@ Layers are arrays of float32 without a shape, as in the file. Fields that are no
 
 import gzip
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +22,11 @@ _STEPS = 65535
 _LAYER, _WHOLE, _TEXT, _BYTES = "layer", "whole", "text", "bytes"
 
 
-def _layers(first: int, *names: str) -> dict[int, tuple[str, str]]:
-    return {number: (name, _LAYER) for number, name in enumerate(names, first)}
+def _fields_of(kind: str, first: int, *names: str) -> dict[int, tuple[str, str]]:
+    return {number: (name, kind) for number, name in enumerate(names, first)}
+
+
+_layers, _wholes = partial(_fields_of, _LAYER), partial(_fields_of, _WHOLE)
 
 
 # Message -> number -> name and kind, which is one of the above or a message; several are allowed if it ends in *.
@@ -35,26 +39,12 @@ _MESSAGES: dict[str, dict[int, tuple[str, str]]] = {
         5: ("training_params", "Training"),
         10: ("weights", "Weights"),
     },
-    "Version": {1: ("major", _WHOLE), 2: ("minor", _WHOLE), 3: ("patch", _WHOLE)},
-    "Training": {1: ("training_steps", _WHOLE)},
+    "Version": _wholes(1, "major", "minor", "patch"),
+    "Training": _wholes(1, "training_steps"),
     "Format": {1: ("weights_encoding", _WHOLE), 2: ("network_format", "NetworkFormat")},
     "NetworkFormat": {
-        number: (name, _WHOLE)
-        for number, name in enumerate(
-            (
-                "input",
-                "output",
-                "network",
-                "policy",
-                "value",
-                "moves_left",
-                "default_activation",
-                "smolgen_activation",
-                "ffn_activation",
-                "input_embedding",
-            ),
-            1,
-        )
+        **_wholes(1, "input", "output", "network", "policy", "value", "moves_left", "default_activation"),
+        **_wholes(8, "smolgen_activation", "ffn_activation", "input_embedding"),
     },
     "ConvBlock": _layers(1, "weights", "biases", "bn_means", "bn_stddivs", "bn_gammas", "bn_betas"),
     "SEunit": _layers(1, "w1", "b1", "w2", "b2"),
@@ -92,7 +82,7 @@ _MESSAGES: dict[str, dict[int, tuple[str, str]]] = {
     "MHA": {
         **_layers(1, "q_w", "q_b", "k_w", "k_b", "v_w", "v_b", "dense_w", "dense_b"),
         9: ("smolgen", "Smolgen"),
-        **{number: (name, _BYTES) for number, name in enumerate(("rpe_q", "rpe_k", "rpe_v"), 10)},
+        **_fields_of(_BYTES, 10, "rpe_q", "rpe_k", "rpe_v"),
     },
     "Smolgen": {
         **_layers(1, "compress", "dense1_w", "dense1_b", "ln1_gammas", "ln1_betas"),
@@ -101,13 +91,13 @@ _MESSAGES: dict[str, dict[int, tuple[str, str]]] = {
     "FFN": _layers(1, "dense1_w", "dense1_b", "dense2_w", "dense2_b"),
     "PolicyHeads": {
         **_layers(1, "ip_pol_w", "ip_pol_b"),
-        **{n: (name, "PolicyHead") for n, name in enumerate(("vanilla", "optimistic_st", "soft", "opponent"), 3)},
+        **_fields_of("PolicyHead", 3, "vanilla", "optimistic_st", "soft", "opponent"),
     },
     "PolicyHead": {
         **_layers(1, "ip_pol_w", "ip_pol_b", "ip2_pol_w", "ip2_pol_b", "ip3_pol_w", "ip3_pol_b", "ip4_pol_w"),
         8: ("pol_encoder", _BYTES + "*"),
     },
-    "ValueHeads": {n: (name, "ValueHead") for n, name in enumerate(("winner", "q", "st"), 1)},
+    "ValueHeads": _fields_of("ValueHead", 1, "winner", "q", "st"),
     "ValueHead": _layers(1, "ip_val_w", "ip_val_b", "ip1_val_w", "ip1_val_b", "ip2_val_w", "ip2_val_b"),
 }
 

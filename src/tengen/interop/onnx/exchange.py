@@ -1,12 +1,17 @@
-"""Exporting networks as ONNX, and checking the file with ONNX Runtime."""
+"""Exporting networks as ONNX, and checking the file with ONNX Runtime.
+
+The network is traced for two batches of different size. Whatever differs between the two depends on the batch, so that
+the graph can say "the batch" there, for functions that were written without it in mind.
+"""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
@@ -16,7 +21,8 @@ from tengen import files, nets
 from tengen.errors import TengenError
 from tengen.games import players
 from tengen.games.core import Game, Observation
-from tengen.interop.onnx.tracing import trace
+from tengen.interop.onnx import operations
+from tengen.interop.onnx.graph import OnnxGraph, Tensor
 from tengen.nets import saving
 from tengen.nets.evaluators import evaluator
 from tengen.nets.network import Network
@@ -101,8 +107,6 @@ def _outputs(net: Network, game: Game) -> Callable[..., dict[str, Array]]:
 
 
 def _positions(game: Game) -> Observation:
-    """Positions of random games."""
-
     def move(state: Any, key: Array) -> Any:
         legal = jax.vmap(game.legal_actions)(state)
         after = jax.vmap(game.step)(state, players.draw(key, legal))
@@ -115,3 +119,89 @@ def _positions(game: Game) -> Observation:
     for key in jax.random.split(jax.random.key(1), _MOVES):
         state = step(state, key)
     return jax.jit(jax.vmap(game.observe))(state)
+
+
+_BATCHES = (1009, 1013)  # primes, and larger than any dimension of a game
+_INLINED = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+
+
+def trace(
+    function: Callable[..., Mapping[str, jax.Array]], inputs: Mapping[str, tuple[tuple[int, ...], str]]
+) -> OnnxGraph:
+    """The graph of `function`, whose arguments are the inputs: the shape of one position and the type, by name.
+
+    Raises TengenError if the function uses something that ONNX does not have, or treats a batch as a whole.
+    """
+    traces, names = [], []
+    for batch in _BATCHES:
+        given = [jax.ShapeDtypeStruct((batch, *shape), dtype) for shape, dtype in inputs.values()]
+        closed, found = jax.make_jaxpr(function, return_shape=True)(*given)
+        traces.append(closed)
+        names = list(found)
+    graph = OnnxGraph()
+    arguments = [graph.input(name, (-1, *shape), dtype) for name, (shape, dtype) in inputs.items()]
+    # A dictionary's outputs come in the order of its sorted names.
+    for name, tensor in zip(sorted(names), _run(graph, traces[0], traces[1], arguments), strict=True):
+        graph.output(name, tensor)
+    return graph
+
+
+def _run(graph: OnnxGraph, first: Any, second: Any, arguments: Sequence[Tensor]) -> list[Tensor]:
+    """The results of a closed jaxpr; `second` is the same one for the other batch."""
+    known = dict(zip(first.jaxpr.invars, arguments, strict=True))
+    for variable, one, other in zip(first.jaxpr.constvars, first.consts, second.consts, strict=True):
+        known[variable] = _constant(one, other)
+
+    def look(variable: Any, twin: Any) -> Tensor:
+        return _constant(variable.val, twin.val) if hasattr(variable, "val") else known[variable]
+
+    if len(first.jaxpr.eqns) != len(second.jaxpr.eqns):
+        raise TengenError("the network computes differently for batches of different size")
+    for equation, twin in zip(first.jaxpr.eqns, second.jaxpr.eqns, strict=True):
+        inputs = [look(*pair) for pair in zip(equation.invars, twin.invars, strict=True)]
+        for variable, result in zip(equation.outvars, _apply(graph, equation, twin, inputs), strict=True):
+            known[variable] = result
+    return [look(*pair) for pair in zip(first.jaxpr.outvars, second.jaxpr.outvars, strict=True)]
+
+
+def _apply(graph: OnnxGraph, equation: Any, twin: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+    key = next((key for key in _INLINED if key in equation.params), None)
+    if key is not None and equation.primitive.name not in ("scan", "while"):
+        found = (part.params[key] for part in (equation, twin))
+        inner = [each if hasattr(each, "consts") else jax.extend.core.ClosedJaxpr(each, ()) for each in found]
+        return _run(graph, inner[0], inner[1], inputs)
+    pairs = zip(equation.outvars, twin.outvars, strict=True)
+    outputs = [Tensor("", _shape(one.aval, other.aval), one.aval.dtype.name) for one, other in pairs]
+    if equation.primitive.name == "broadcast_in_dim":
+        return [operations.spread(graph, equation, inputs[0], outputs[0].shape)]
+    if inputs and all(tensor.constant is not None and not tensor.broadcast for tensor in inputs):
+        found = equation.primitive.bind(*(tensor.constant for tensor in inputs), **equation.params)
+        return [_constant(value) for value in (found if equation.primitive.multiple_results else [found])]
+    name = operations.elementwise(graph, equation, inputs)
+    if name is not None:
+        shape, dtype = outputs[0].shape, outputs[0].dtype
+        small = all(tensor.broadcast or tensor.shape != shape for tensor in inputs)
+        return [Tensor(name, shape, dtype, broadcast=small)]
+    found = operations.whole(graph, equation, inputs, outputs)
+    return [Tensor(name, out.shape, out.dtype) for name, out in zip(found, outputs, strict=True)]
+
+
+def _constant(value: Any, twin: Any = None) -> Tensor:
+    array = np.asarray(value)
+    if twin is not None and not np.array_equal(array, np.asarray(twin), equal_nan=array.dtype.kind == "f"):
+        raise TengenError("the network computes with the size of the batch, so it cannot take any number of positions")
+    return Tensor("", array.shape, array.dtype.name, array)
+
+
+def _shape(one: Any, other: Any) -> tuple[int, ...]:
+    """The shape in which -k is k times the batch."""
+    found = []
+    for size, its_twin in zip(one.shape, other.shape, strict=True):
+        if size == its_twin:
+            found.append(size)
+            continue
+        times = size // _BATCHES[0]
+        if (size, its_twin) != (times * _BATCHES[0], times * _BATCHES[1]):
+            raise TengenError("the network computes with the size of the batch in a way that ONNX does not know")
+        found.append(-times)
+    return tuple(found)

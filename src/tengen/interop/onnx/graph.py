@@ -40,15 +40,15 @@ class OnnxGraph:
         self._inputs: list[bytes] = []
         self._outputs: list[bytes] = []
         self._count = 0
+        self._first = ""  # input; every one has the batch as its first dimension
         self._batch: str | None = None
 
     def input(self, name: str, shape: tuple[int, ...], dtype: str) -> Tensor:
-        """Declares an input."""
+        self._first = self._first or name
         self._inputs.append(_value_info(name, shape, dtype))
         return Tensor(name, shape, dtype)
 
     def output(self, name: str, tensor: Tensor) -> None:
-        """Declares an output."""
         self._node("Identity", [self.expanded(tensor)], name, {})
         self._outputs.append(_value_info(name, tensor.shape, tensor.dtype))
 
@@ -89,7 +89,7 @@ class OnnxGraph:
             return self.constant(np.array(shape, np.int64))
         if self._batch is None:
             first = self.constant(np.array([0], np.int64))
-            self._batch = self.node("Gather", [self.node("Shape", [_first_name(self._inputs)]), first], axis=0)
+            self._batch = self.node("Gather", [self.node("Shape", [self._first]), first], axis=0)
         sizes = [self.constant(np.array([abs(size)], np.int64)) for size in shape]
         parts = [
             self.node("Mul", [self._batch, name]) if size < -1 else self._batch if size < 0 else name
@@ -118,15 +118,7 @@ class OnnxGraph:
         self._nodes.append(protobuf.message([*named, (2, output), (4, kind), *given]))
 
 
-def _first_name(inputs: Sequence[bytes]) -> str:
-    """Every input has the batch as its first dimension."""
-    (name,) = protobuf.parse(inputs[0])[1]
-    assert isinstance(name, memoryview)
-    return bytes(name).decode()
-
-
 def type_number(dtype: str) -> int:
-    """ONNX's number of a type."""
     if dtype not in _TYPES:
         raise TengenError(f"ONNX has no numbers of the type {dtype}")
     return _TYPES[dtype]

@@ -8,7 +8,7 @@ or in RUN/extra for trainers whose networks do not play. Then the weights that t
 import contextlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -126,13 +126,11 @@ class ExportPart(Part):
         except TengenError:
             return False
 
-    def _waiting(self) -> Iterator[Path]:
-        """What trainers have left, the least trained first."""
+    def _waiting(self) -> list[Path]:
         trainers = [path for path in files.inside(self._base / "train") if self._trainer in (None, path.name)]
         left = [path for trainer in trainers if trainer.is_dir() for path in pending(trainer)]
-        yield from sorted(
-            (path for path in left if path not in self._bad), key=lambda path: (networks.parse(path.name), path)
-        )
+        good = [path for path in left if path not in self._bad]
+        return sorted(good, key=lambda path: (networks.parse(path.name), path))  # the least trained first
 
     def _export(self, left: Path) -> Path:
         saved = saving.read(left)
@@ -142,18 +140,14 @@ class ExportPart(Part):
             net = saving.load(left, self._game, dtype="float32")
             check(net, self._game, left)
             target = self._base / self._place(facts.get("role")) / name
-            made_with, why = self._made_with(left), "this run has no gate"
-            if note := write(self._base, target, net, self._game, facts, made_with, why):
+            made_with = render(self._config)
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                made_with = files.read_text(left.parent.parent / RUN_FILE)  # of the trainer
+            if note := write(self._base, target, net, self._game, facts, made_with, "this run has no gate"):
                 self._say(note)
             there = target
         shutil.rmtree(left, ignore_errors=True)
         return there
-
-    def _made_with(self, left: Path) -> str:
-        """The configuration of the trainer, as text."""
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            return files.read_text(left.parent.parent / RUN_FILE)
-        return render(self._config)
 
     def _place(self, role: object) -> str:
         if role == "extra":
@@ -207,7 +201,6 @@ def check(net: nets.Network, game: Game, left: Path) -> None:
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _both(game: Game, graph: Any, state: Any) -> tuple[Any, Any]:
-    """The network's outputs for some positions, as trained and folded."""
     states = jax.vmap(game.init)(jax.random.split(jax.random.key(0), _POSITIONS))
     seen = jax.vmap(game.look)(states).observation
     trained = nnx.merge(graph, state)

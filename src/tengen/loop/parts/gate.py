@@ -19,7 +19,7 @@ from tengen.config.sections import Config
 from tengen.data.records.records import file_name, save_records
 from tengen.errors import TengenError
 from tengen.games.players import Player
-from tengen.loop.parts.running import Say, is_full
+from tengen.loop.parts.running import Once, Say, is_full
 from tengen.match import players, results
 from tengen.match.gate_match import GateMatch
 from tengen.match.results import MatchResult
@@ -27,22 +27,13 @@ from tengen.run import networks, safe_exit
 from tengen.run.networks import NetworkEntry
 from tengen.run.part import Part, Progress, Stop, waiting
 
-_PASSING = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EIO,
-    errno.ESTALE,
-    errno.ETIMEDOUT,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-)
+_PASSING = {errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.ETIMEDOUT}
+_PASSING |= {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+"""Errors after which a file may become readable: the disk, the system or permissions are at fault, not the file."""
 
 
 @dataclass
 class _Running:
-    """The match that is being played."""
-
     entry: NetworkEntry
     newest: str  # accepted when it began
     match: GateMatch
@@ -61,7 +52,7 @@ class GatePart(Part):
         self._search = players.strongest(config.search, config.gate.simulations)
         self._running: _Running | None = None
         self._loaded: dict[str, Player] = {}
-        self._passed_over: set[str] = set()  # accepted networks that could not play, and about which that was said
+        self._say_once = Once(say)
         self._figures = {"accepted": 0, "rejected": 0, "games": 0}
         self._waiting = 0  # candidates besides the one that plays
         self._compiled = False  # whether a match was begun before
@@ -75,7 +66,6 @@ class GatePart(Part):
             self._running, self._loaded = None, {}
 
     def run_once(self) -> Progress:
-        """Play one round, or handle one candidate that needs none."""
         candidates = networks.candidates(self._base)
         if self._settings.newest_first:
             candidates.reverse()
@@ -89,19 +79,21 @@ class GatePart(Part):
         self._forget_if_changed(candidates)
         if self._running is not None:
             return self._go_on(self._running)
-        if not candidates:
-            return self._nothing_to_test()
-        return self._begin(candidates[0])
+        if candidates:
+            return self._begin(candidates[0])
+        if (newest := networks.newest(self._base)) is None:
+            return waiting("no candidate to test: the first that comes is accepted without games", **self._figures)
+        return waiting(f"no candidate to test; {newest.name} is the newest accepted network", **self._figures)
 
     def close(self) -> None:
         self._running, self._loaded = None, {}
 
     def _begin(self, entry: NetworkEntry) -> Progress:
-        """Load the candidate and its opponent."""
         try:
             candidate = self._player(entry)
         except TengenError as error:
-            if _may_pass(error):
+            cause = error.__cause__ or error.__context__
+            if isinstance(cause, OSError) and cause.errno in _PASSING:
                 return waiting(f"candidate {entry.name} cannot be read: {error}", **self._figures)
             return self._record_verdict(entry, False, f"it cannot be used: {error}")
         if self._settings.kind == "none":
@@ -115,12 +107,11 @@ class GatePart(Part):
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), np.uint32(zlib.crc32(entry.name.encode())))
         match = GateMatch(self._game, candidate, opponent, self._settings, key)
         self._running = _Running(entry, accepted[-1].name, match)
-        return (
-            self._did(f"candidate {entry.name} against {opponent.name}") if self._stop() else self._go_on(self._running)
-        )
+        if self._stop():
+            return self._did(f"candidate {entry.name} against {opponent.name}")
+        return self._go_on(self._running)
 
     def _go_on(self, running: _Running) -> Progress:
-        """Play the next round, or give the verdict."""
         match, began = running.match, time.monotonic()
         if match.decision is None:
             self.show(self._underway(running, 0))
@@ -135,12 +126,12 @@ class GatePart(Part):
         if not running.entry.path.is_dir():
             self._running = None
             return self._did(f"candidate {running.entry.name} is gone")
-        self._write_games(running)
+        path = self._base / "games" / "gate" / file_name(running.entry.name, self._game.name)
+        save_records(path, match.games.records(self._game, "gate-{:06d}", network=running.entry.name))
         about = match.to_dict() | {"seconds": round(running.seconds, 3)}
         return self._record_verdict(running.entry, decision.accepted, decision.why, about)
 
     def _update(self, running: _Running, over: int) -> None:
-        """Show the progress within a round."""
         self._compiled, self._waiting = True, max(len(networks.candidates(self._base)) - 1, 0)
         self.show(self._underway(running, over))
 
@@ -157,7 +148,6 @@ class GatePart(Part):
     def _record_verdict(
         self, entry: NetworkEntry, accepted: bool, why: str, about: dict[str, Any] | None = None
     ) -> Progress:
-        """Write the verdict and carry it out."""
         number = {"number": networks.next_number(self._base)} if accepted else {}
         about = about or {"opponent": None, "games": 0, "seconds": 0.0}
         verdict = {"accepted": accepted, **number, "kind": self._settings.kind, "why": why, **about}
@@ -166,7 +156,6 @@ class GatePart(Part):
         return self._settle(entry)
 
     def _settle(self, entry: NetworkEntry) -> Progress:
-        """Do the remaining steps for a candidate that has a verdict."""
         verdict = networks.verdict(entry.path)
         accepted, result = bool(verdict["accepted"]), _result(entry.name, verdict)
         if result is not None:
@@ -190,10 +179,6 @@ class GatePart(Part):
                 raise
             self._say(f"the ratings will not know of {result.a} against {result.b}: {error}")
 
-    def _write_games(self, running: _Running) -> None:
-        path = self._base / "games" / "gate" / file_name(running.entry.name, self._game.name)
-        save_records(path, running.match.games.records(self._game, "gate-{:06d}", network=running.entry.name))
-
     def _forget_if_changed(self, candidates: list[NetworkEntry]) -> None:
         """Drop a match whose candidate is gone, or whose opponent is no longer the newest network."""
         running = self._running
@@ -205,28 +190,18 @@ class GatePart(Part):
             self._running = None
 
     def _opponent(self, accepted: list[NetworkEntry]) -> Player | None:
-        """The newest accepted network that can play."""
         for entry in reversed(accepted):
             try:
                 return self._player(entry)
             except TengenError as error:
-                if entry.name not in self._passed_over:
-                    self._passed_over.add(entry.name)
-                    self._say(f"an accepted network cannot play, an older one does instead: {error}")
+                self._say_once(f"an accepted network cannot play, an older one does instead: {error}")
         return None
 
     def _player(self, entry: NetworkEntry) -> Player:
-        """The network, loaded. TengenError says why it cannot play."""
         if entry.name not in self._loaded:
             dtype = self._config.net.dtype
             self._loaded[entry.name] = players.saved(entry.name, entry.path, self._game, self._search, dtype)
         return self._loaded[entry.name]
-
-    def _nothing_to_test(self) -> Progress:
-        newest = networks.newest(self._base)
-        if newest is None:
-            return waiting("no candidate to test: the first that comes is accepted without games", **self._figures)
-        return waiting(f"no candidate to test; {newest.name} is the newest accepted network", **self._figures)
 
     def _did(self, words: str) -> Progress:
         return Progress(words, figures=dict(self._figures))
@@ -243,9 +218,3 @@ def _result(name: str, verdict: dict[str, Any]) -> MatchResult | None:
         return None
     result = MatchResult(name, opponent, *counts)  # pyright: ignore[reportArgumentType]
     return result if result.games else None
-
-
-def _may_pass(error: TengenError) -> bool:
-    """Whether the file may become readable: the disk, the system or permissions are at fault, not the file."""
-    cause = error.__cause__ or error.__context__
-    return isinstance(cause, OSError) and cause.errno in _PASSING

@@ -55,14 +55,31 @@ def run(
             break
         if not last.worked:
             pause(poll, stop)
-    while True:
-        ended = attempt(lambda: (part.flush(), last)[1])
-        if ended is last or stop():
-            if ended is not last:
-                part.flush()  # raises an error about what is lost
-            return worked if once and worked.words != "starting" else last
-        show(ended)
+    patiently(part.flush, show, stop, poll)
+    return worked if once and worked.words != "starting" else last
+
+
+def patiently(write: Callable[[], object], show: Callable[[Progress], object], stop: Stop, poll: float) -> None:
+    """Write, and wait for space if there is none; what cannot be written before the end is an error."""
+    done = Progress("written")
+    while (found := attempt(lambda: (write(), done)[1])) is not done:
+        if stop():
+            write()  # raises an error about what is lost
+            return
+        show(found)
         pause(poll, stop)
+
+
+class Once:
+    """Says each text once."""
+
+    def __init__(self, say: Say) -> None:
+        self._say, self._said = say, set[str]()
+
+    def __call__(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
 
 
 def attempt(work: Callable[[], Progress]) -> Progress:
@@ -76,7 +93,6 @@ def attempt(work: Callable[[], Progress]) -> Progress:
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether a full disk is the reason."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True
@@ -87,7 +103,6 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def pause(seconds: float, stop: Stop) -> None:
-    """Wait, unless it is time to stop."""
     end = time.monotonic() + seconds
     while not stop() and (left := end - time.monotonic()) > 0:
         time.sleep(min(left, _LOOK))

@@ -73,18 +73,17 @@ class SelfplayPart(Part):
         self._build(None)
 
     def _build(self, spec: Any) -> None:
-        """Prepare self-play for networks of that spec; games in progress are dropped."""
-        self._playing = SelfplayDriver(self._config, spec)
+        self.playing = SelfplayDriver(self._config, spec)
         advice = "lower selfplay.games or search.simulations"
-        check_fits("self-play", self._playing.lanes.bytes_needed(), advice)
+        check_fits("self-play", self.playing.lanes.bytes_needed(), advice)
         self._session = secrets.randbits(31)  # a new one each time, since games are counted from 0 again
         self._collector = Collector(
-            *(self._base, self._store, self._playing.game, self._playing.form, self._writer, self._config.data),
-            *(self.network, self._session, self._playing.opponents),
+            *(self._base, self._store, self.playing.game, self.playing.form, self._writer, self._config.data),
+            *(self.network, self._session, self.playing.opponents),
         )
-        self._weights = self._playing.no_weights()
+        self._weights = self.playing.no_weights()
         key = jax.random.fold_in(jax.random.key(self._config.run.seed), self._session)
-        self._rounds = PlayRounds(self._playing.lanes, self._session, key)
+        self.rounds = PlayRounds(self.playing.lanes, self._session, key)
 
     def change(self, config: Config) -> None:
         """The games go on. If search or self-play change, they are compiled, and all searches begin again."""
@@ -92,7 +91,7 @@ class SelfplayPart(Part):
         self._collector.settings = config.data
         if (before.search, before.selfplay) == (config.search, config.selfplay):
             return
-        playing = SelfplayDriver(config, self._playing.spec)
+        playing = SelfplayDriver(config, self.playing.spec)
         try:
             check_change(playing)
         except OptionError as error:
@@ -100,8 +99,8 @@ class SelfplayPart(Part):
             self._say(f"self-play stays as it is: {error}")
             return
         self._collect()
-        self._playing = playing
-        self._rounds.change(playing.lanes)
+        self.playing = playing
+        self.rounds.change(playing.lanes)
 
     def run_once(self) -> Progress:
         """Make a call of about a second to the games."""
@@ -111,11 +110,11 @@ class SelfplayPart(Part):
         if reason := self._enough():
             self.flush()
             return Progress(f"{reason}: {self._done()}", ended=True, figures=self._figures())
-        if not self._rounds.compiled:
+        if not self.rounds.compiled:
             self.show(Progress(f"compiling the games, to play with {self.network}", figures=self._figures()))
         try:
-            with safe_exit.possible(not self._rounds.compiled):
-                self._pending = self._rounds.play(self._weights, self._collect, self._enter_stage())
+            with safe_exit.possible(not self.rounds.compiled):
+                self._pending = self.rounds.play(self._weights, self._collect, self._enter_stage())
         except NoFiniteNumbers as error:
             with contextlib.suppress(TengenError):  # the error below matters more
                 self.flush()  # games that ended before
@@ -137,28 +136,10 @@ class SelfplayPart(Part):
         return budgets
 
     @property
-    def evaluate(self) -> Any:
-        """The evaluator that self-play uses."""
-        return self._playing.evaluate
-
-    @property
     def played(self) -> dict[str, Any] | None:
         """Results of the games since self-play was last rebuilt; None before the first."""
         tally = self._collector.tally
         return tally.values() if tally.games else None
-
-    @property
-    def spec(self) -> Any:
-        """The network's spec."""
-        return self._playing.spec
-
-    def no_weights(self) -> Any:
-        """Weights of the network that plays before there is a trained one."""
-        return self._playing.no_weights()
-
-    def board(self) -> str:
-        """One of the games as text."""
-        return self._rounds.board()
 
     def look_now(self) -> None:
         """Look for a newer network before the next call."""
@@ -173,11 +154,10 @@ class SelfplayPart(Part):
         self._writer.close()
 
     def _dump_tree(self) -> None:
-        """Write the current search tree of one of the games, if trees are wanted."""
         if self._trees is None or self._trees_written >= self._max_trees:
             return
         with safe_exit.possible(not self._trees_written):
-            found = self._rounds.tree(self._weights, self._trees_written)
+            found = self.rounds.tree(self._weights, self._trees_written)
         if found is None or bool(found.tree.over[0, found.tree.root[0]]):  # over, and about to be replaced
             return
         name = f"{self.network}-{self._session:08x}-game{found.number}-ply{found.ply}"
@@ -193,7 +173,6 @@ class SelfplayPart(Part):
         self._pending = []
 
     def _enough(self) -> str:
-        """Which limit is reached, in words."""
         if self._max_games is not None and self.games >= self._max_games:
             return f"{self._max_games:,} games are played"
         if self._max_rows is not None and self.rows >= self._max_rows:
@@ -207,8 +186,7 @@ class SelfplayPart(Part):
 
     @property
     def _speed(self) -> float:
-        """Evaluations per second; 0 while that is not known."""
-        return self._rounds.evaluations / self._rounds.seconds if self._rounds.seconds > 1 else 0.0
+        return self.rounds.evaluations / self.rounds.seconds if self.rounds.seconds > 1 else 0.0
 
     _before_rows = 0  # written by earlier collectors
 
@@ -223,7 +201,6 @@ class SelfplayPart(Part):
         }
 
     def _look(self) -> None:
-        """Take the newest network that has been accepted."""
         now = time.monotonic()
         if now - self._looked < self._config.ring.poll_seconds:
             return
@@ -238,7 +215,7 @@ class SelfplayPart(Part):
             self._bad.add(name)
             self._say(f"a network cannot be used: {error}")
             return
-        if net.spec != self._playing.spec:
+        if net.spec != self.playing.spec:
             self._say(f"{name} is another kind of network: the games that run are dropped")
             self._collect()
             self._collector.flush()
@@ -246,13 +223,13 @@ class SelfplayPart(Part):
             self._build(net.spec)
             self._next = None
         if self._next is None:  # else the games that are waited for stay the same, however often networks come
-            self._marks = self._rounds.marks()
-        self._next = name, self._playing.weights(net)
+            self._marks = self.rounds.marks()
+        self._next = name, self.playing.weights(net)
         self._switch_when_ready()
 
     def _newest(self) -> tuple[str, Callable[[], nets.Network]] | None:
         """The newest network that was accepted, or that KataGo's trainer has made since, and how to load it."""
-        models, game, dtype = self._base / networks.ACCEPTED, self._playing.game, self._config.net.dtype
+        models, game, dtype = self._base / networks.ACCEPTED, self.playing.game, self._config.net.dtype
         own = [entry for entry in networks.accepted(self._base) if entry.name not in self._bad]
         theirs = katago.newest_model(models)
         newer = theirs is not None and (not own or theirs.changed > own[-1].path.stat().st_mtime_ns)
@@ -265,9 +242,9 @@ class SelfplayPart(Part):
         if self._next is None:
             return
         if not self._config.ring.switch_in_game:
-            if self._marks and self._rounds.older(self._marks):
+            if self._marks and self.rounds.older(self._marks):
                 return
-            self._rounds.forget()  # games that the old network has begun since
+            self.rounds.forget()  # games that the old network has begun since
         self._collect()
         name, self._weights = self._next
         self._collector.under(name)
@@ -276,7 +253,6 @@ class SelfplayPart(Part):
         self._say(f"playing with {name}")
 
     def _reached(self) -> float:
-        """The share of the run's goal that was reached when the network that plays was saved."""
         path = networks.known(self._base, self.network)
         info = saving.read(path).info if path else {}
         counts = goals.RunCounts(rows=info.get("rows", 0), seconds=info.get("seconds", 0.0))
@@ -307,9 +283,7 @@ class PatientWriter(Writer):
             try:
                 job()
             except (OSError, TengenError) as error:
-                if not is_full(error):
-                    raise
-                if self._stop():
+                if not is_full(error) or self._stop():
                     raise
                 self.full = str(error)
                 pause(_RETRY, self._stop)

@@ -42,7 +42,6 @@ class SupervisedPart(Part):
         self._export = ExportPart(alone, base, stop, say, name=self.name)
 
     def run_once(self) -> Progress:
-        """Learn for a second, shuffle, or export."""
         self._train.show = self._shuffle.show = self.show
         progress = self._train.run_once()
         if progress.worked:

@@ -24,8 +24,8 @@ from tengen.data.loader.sources import FileList
 from tengen.data.shuffle.folders import ShuffledFile, ShuffleGone, newest
 from tengen.errors import TengenError
 from tengen.loop.parts import export
-from tengen.loop.parts.running import Say
-from tengen.loop.parts.shuffled_rows import ShuffledRows
+from tengen.loop.parts.running import Once, Say
+from tengen.loop.parts.shuffle import ShuffledRows
 from tengen.run import directory, first_network, goals, networks, safe_exit
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
@@ -118,16 +118,14 @@ class TrainPart(Part):
         self._first_epoch = self._state.epoch
         self._files: ShuffledRows | None = None
         self._sums = EpochSums()
-        self._complaints: set[str] = set()  # made so far
+        self._complain = Once(lambda reason: say(f"skipped: {reason}"))  # about a shuffle, or a file of one
 
     @property
     def figures(self) -> dict[str, float]:
-        """The trainer's last figures."""
         return self.session.figures
 
     @property
     def epoch_steps(self) -> int:
-        """Steps of an epoch."""
         return max(1, self._config.ring.samples_per_epoch // self._config.train.batch)
 
     def change(self, config: Config) -> None:
@@ -139,7 +137,6 @@ class TrainPart(Part):
             directory.write(config, self.folder, ())
 
     def run_once(self) -> Progress:
-        """Learn for a second, or end an epoch."""
         with self.session.watching():
             if self._max_epochs is not None and self._state.epoch - self._first_epoch >= self._max_epochs:
                 return self._progress(f"{counted(self._max_epochs, 'epoch')} done", ended=True)
@@ -211,7 +208,6 @@ class TrainPart(Part):
         return self._progress(f"learning, {taken / max(seconds, 1e-9) * self._config.train.batch:,.0f} samples/s")
 
     def _end_epoch(self) -> Progress:
-        """Validate, write the metrics, and leave the network for the export if it is time."""
         self.show(self._progress("validating"))
         means, validation, sums = self._sums.means(), self._validate(), self._sums
         epoch = self._state.epoch + 1
@@ -245,7 +241,6 @@ class TrainPart(Part):
         return f"; not exported, because {self._config.gate.most_waiting:,} candidates wait for the gate"
 
     def _leave(self, line: dict[str, Any]) -> str:
-        """Leave the averaged weights for the export; returns the name of the network."""
         name = networks.name_of(self._config.run.name, self.name, self.trainer.samples, self.trainer.bucket.rows)
         if networks.known(self._base, name) is None:
             facts = {"run": self._config.run.name, "trainer": self.name, "role": self.role, **line}
@@ -306,12 +301,6 @@ class TrainPart(Part):
         used = Counter(self._state.used)
         least = min((used[file.sha256] for file in files), default=0)
         return [file for file in files if used[file.sha256] == least < self._config.ring.passes_per_shuffle]
-
-    def _complain(self, reason: str) -> None:
-        """Report once that a shuffle, or a file of one, is skipped."""
-        if reason not in self._complaints:
-            self._complaints.add(reason)
-            self._say(f"skipped: {reason}")
 
     def _limited(self) -> Progress:
         batch, bucket = self._config.train.batch, self.trainer.bucket
