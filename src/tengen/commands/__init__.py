@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tengen
+from tengen import importing
 from tengen.errors import TengenError
 from tengen.schema import quote, unknown
 
@@ -95,16 +96,16 @@ def _run(argv: Sequence[str] | None) -> int:
     except TengenError as error:
         print(error, file=sys.stderr)
         return _USER_ERROR
-    except (RuntimeError, AssertionError):
-        if not (problem := _device_problem()):
+    except Exception as error:
+        if not (problem := _device_problem(error) or importing.blamed(error)):
             raise
         print(problem, file=sys.stderr)
         return _USER_ERROR
 
 
-def _device_problem() -> str:
+def _device_problem(error: Exception) -> str:
     """A message if the command failed because JAX has no device, as JAX_PLATFORMS may cause; otherwise empty."""
-    if "jax" not in sys.modules:
+    if "jax" not in sys.modules or not isinstance(error, RuntimeError | AssertionError):
         return ""
     from tengen.jax_setup import device_problem
 

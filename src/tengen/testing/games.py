@@ -75,6 +75,7 @@ def check_quickly(name: str, options: dict[str, Any]) -> None:
     except Exception as error:
         raise contract.BadGame(name, [f"a game cannot be played: {importing.explain(error)}"]) from error
     found = list(playing.problems(game, played)) or _guarded(texts.printed(game, played), "text")
+    found = found or _guarded(playing.pure(game, played), "calling methods again")
     if found:
         raise contract.BadGame(name, found)
 
