@@ -500,6 +500,8 @@ def test_what_cannot_be_kept_is_refused_at_once(make: Callable[..., Fitting], va
         match=rf"extra\['mine'\]: expected arrays of numbers, got ({said}) \(.*test_trainer\.py, line \d+\)",
     ):
         trainer.train(1)
+    with pytest.raises(OptionError, match="expected arrays of numbers"):
+        trainer.checkpoint()
     trainer.extra = 3  # type: ignore[assignment]
     with pytest.raises(OptionError, match="extra: expected arrays by name, got int"):
         trainer.train(1)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def take(trainer: "Trainer[Any]", extras: dict[str, Any] | None) -> Checkpoint:
     """Everything that is needed to resume training; `extras` is JSON data of the caller."""
+    check_extra(trainer)
     kept = _kept_names(trainer)
     state = {
         "roles": {kept[name]: role.state() for name, role in trainer.roles.items() if role.settings is not None},

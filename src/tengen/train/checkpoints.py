@@ -178,7 +178,10 @@ class Checkpoints:
             raise TengenError(f"{self._path(step)}: written by another version of Tengen (schema {about['schema']})")
         if about["step"] != step:
             raise _Corrupt(f"its content is of step {about['step']}")
-        arrays = apart(about["arrays"], blob)
+        try:
+            arrays = apart(about["arrays"], blob)
+        except (TypeError, ValueError) as error:  # earlier versions wrote anything that a trainer of roles kept
+            raise _Corrupt(f"it holds something other than numbers: {error}") from None
         if bad := _bad(arrays):
             raise _Corrupt(f"{bad}: the training had diverged")
         return arrays, about["about"]
