@@ -72,6 +72,7 @@ class Faulty(Tiny):
         raise KeyError(self.fault)
 
     def fold(self) -> None:
+        assert self.value.bias is not None
         self.value.bias[...] += jnp.array([2.0, 0, 0])
 
 

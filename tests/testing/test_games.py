@@ -203,7 +203,7 @@ class UndeclaredOptions(TicTacToe):
 
 
 class OtherStructure(TicTacToe):
-    def _play(self, state, action):
+    def _play(self, state, action) -> Any:
         return tuple(super()._play(state, action))
 
 
