@@ -2,6 +2,7 @@ import functools
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -116,6 +117,25 @@ def test_errors_are_told_with_the_place(here: Path) -> None:
         raise Diverged("training diverged")
     assert importing.where(call) == "brought_wrong.py, line 4"
     assert importing.where(3) == "int"
+
+
+def test_an_exception_is_blamed_on_the_module_that_a_user_brought(here: Path) -> None:
+    write(here, "brought_later.py", "def divide(by):\n    return 1 / by\n\ndef shape():\n    return 3\n")
+    divide = importing.load("brought_later:divide", "a function")
+    with pytest.raises(ZeroDivisionError) as caught:
+        divide(0)
+    assert importing.blamed(caught.value) == "ZeroDivisionError: division by zero (brought_later.py, line 2, in divide)"
+    with pytest.raises(TypeError) as ours:
+        len(importing.load("brought_later:shape", "a function")())
+    assert importing.blamed(ours.value) == ""
+
+
+def test_an_exception_in_a_callback_of_compiled_code_is_blamed_too(here: Path) -> None:
+    write(here, "brought_back.py", "def refuse(x):\n    raise ValueError('not this one')\n")
+    refuse = importing.load("brought_back:refuse", "a function")
+    with pytest.raises(Exception, match="not this one") as caught:
+        jax.jit(lambda x: jax.pure_callback(refuse, x, x))(np.float32(1)).block_until_ready()
+    assert importing.blamed(caught.value) == "ValueError: not this one (brought_back.py, line 2, in refuse)"
 
 
 def test_folders_are_noted_and_found_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

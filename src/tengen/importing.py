@@ -32,6 +32,10 @@ _NOT_THEIRS = {
 
 _MARK = "# modules "  # of a line in a configuration that a run or a sweep wrote
 _used: dict[str, None] = {}  # folders that modules of users were imported from
+_brought: set[str] = set()  # the packages of those modules, or the modules themselves
+_INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+_LIBRARIES = (*_INSTALLED, sysconfig.get_path("stdlib"), str(Path(__file__).parent))
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 class UserCodeError(OptionError):
@@ -66,6 +70,7 @@ def load(reference: str, what: str) -> Any:
 def import_module(name: str, wanted: str) -> ModuleType:
     """The module. Raises OptionError, whose message begins with `wanted`, if there is none or importing it fails."""
     _make_current_directory_importable()
+    _brought.add(name.rpartition(".")[0] or name)
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -80,7 +85,7 @@ def import_module(name: str, wanted: str) -> ModuleType:
         raise OptionError(f"{wanted}: importing {name} failed: {explain(error)}") from error
     except SystemExit as error:
         raise OptionError(f"{wanted}: importing {name} ended the program: {explain(error)}") from error
-    if (file := getattr(module, "__file__", None)) and not file.startswith(sysconfig.get_path("purelib")):
+    if (file := getattr(module, "__file__", None)) and not file.startswith(_INSTALLED):
         folder = Path(file).resolve().parents[name.count(".") + (Path(file).stem == "__init__")]
         _used[str(folder)] = None
     return module
@@ -113,11 +118,13 @@ def told(what: str, called: Any = None) -> Iterator[None]:
         yield
     except (Diverged, UserCodeError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         place = place_of(error) or (where(called) if called and isinstance(error, TypeError) else "")
         if not place or "RESOURCE_EXHAUSTED" in str(error):
             raise
-        said = f"{error} ({place})" if isinstance(error, TengenError) else explain(error, called)
+        said = explain(error, called)
+        if isinstance(error, TengenError):
+            said = str(error) if place.partition(", in ")[0] in str(error) else f"{error} ({place})"
         raise UserCodeError(f"{what}: {said}") from error
 
 
@@ -128,6 +135,8 @@ def explain(error: BaseException, called: Any = None) -> str:
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     message = lines[0] if lines else ""
+    if callback := _of_callback(error):
+        return callback
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({shown(error.filename)}, line {error.lineno})"
     place = place_of(error) or (called is not None and where(called))
@@ -148,6 +157,27 @@ def place_of(error: BaseException) -> str:
     return f"{shown(code.co_filename)}, line {line}{function}"
 
 
+def blamed(error: BaseException) -> str:
+    """An exception that came out of a module which a user brought, in a line as `explain` gives it; else empty."""
+    through = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
+    theirs = any(map(_is_brought, through)) or _of_callback(error)
+    return explain(error) if theirs and "RESOURCE_EXHAUSTED" not in str(error) else ""
+
+
+def _of_callback(error: BaseException) -> str:
+    """An exception in a user's function that compiled code calls (`jax.pure_callback`), as `explain` gives it.
+
+    JAX reports such an exception with its traceback as text. Empty for others.
+    """
+    _, found, text = str(error).partition("Traceback (most recent call last):")
+    theirs = [frame for frame in _FRAME.findall(text) if not frame[0].startswith((*_LIBRARIES, "<"))]
+    said = [line for line in text.splitlines() if re.match(r"[\w.]+(: |$)", line)]
+    if not (found and theirs and said):
+        return ""
+    file, line, function = theirs[-1]
+    return f"{said[0]} ({shown(file)}, line {line}, in {function})"
+
+
 def where(thing: Any) -> str:
     """Where a user's function, class or callable object is written, as `FILE, line 12`; its name if that is unknown."""
     while isinstance(thing, functools.partial | functools.partialmethod | functools.cached_property):
@@ -164,7 +194,16 @@ def where(thing: Any) -> str:
 
 def _is_library(module: str, file: str) -> bool:
     package = module.partition(".")[0]
-    return package in _NOT_THEIRS or package in sys.stdlib_module_names or file.startswith("<")
+    if package in _NOT_THEIRS or package in sys.stdlib_module_names or file.startswith("<"):
+        return True
+    return file.startswith(_INSTALLED) and not _is_brought(module)
+
+
+def _is_brought(module: str) -> bool:
+    """Whether a user brought the module, or another one of its package."""
+    if module.partition(".")[0] in _NOT_THEIRS:
+        return False
+    return any(f"{module}.".startswith(f"{package}.") for package in _brought)
 
 
 def _file(module_name: str) -> str:

@@ -56,9 +56,28 @@ class Faulty(Tiny):
             return found._replace(value=found.value[:, :1])
         if self.fault == "tuple":
             return found.policy, found.value
+        if self.fault == "list":
+            return found._replace(policy=[1, 2])
+        if self.fault == "extra":
+            return found._replace(extra=found.value)
+        if self.fault == "batch" and len(planes) != 2:
+            raise ValueError(f"a batch of {len(planes)}")
+        if self.fault in ("batch", "fold"):
+            return found
+        if self.fault == "changes":
+            self.norm.mean[...] += 1
+            return found
         if self.fault == "nan":
             return found._replace(policy=jnp.log(-1 - jnp.abs(found.policy)))
         raise KeyError(self.fault)
+
+    def fold(self) -> None:
+        assert self.value.bias is not None
+        self.value.bias[...] += jnp.array([2.0, 0, 0])
+
+
+def faulty(game: Game, heads: tuple[str, ...], rngs: nnx.Rngs, fault: str) -> nnx.Module:
+    return Faulty(game, heads, rngs, fault)
 
 
 def wrong_shape(game: Game, heads: tuple[str, ...], rngs: nnx.Rngs) -> nnx.Module:

@@ -1,5 +1,6 @@
 """What a person is told whose training has diverged."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,11 @@ def test_a_training_of_roles(tmp_path: Path) -> None:
     lines = told("dqn_tic_tac_toe", tmp_path)
     assert lines[2].endswith(" --set x.optimizer.learning_rate=0.0001")
     assert lines[3].endswith("begins anew.")
+
+
+def test_code_of_the_user_may_be_the_cause(tmp_path: Path) -> None:
+    lines = told("tic_tac_toe", tmp_path, "net.name=tests.helpers.custom_nets:tiny", "net.heads=[]")
+    assert re.fullmatch(r"A cause may also be in your own code: .*custom_nets\.py, line \d+\.", lines[-1])
 
 
 def test_the_lowest_rate_that_the_settings_allow(tmp_path: Path) -> None:

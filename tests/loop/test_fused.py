@@ -331,15 +331,18 @@ def test_a_network_without_numbers_does_not_play_and_its_checkpoint_is_set_aside
         assert loop.trainer.step == int(steps[-2].name.removeprefix("step_"))
 
 
-def test_the_games_of_a_training_that_diverges_are_kept(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Diverged.at(3, "it was so"), ValueError("in the network of a user")])
+def test_the_games_of_a_training_that_fails_are_kept(
+    error: Exception, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def diverge(steps: int) -> dict[str, float]:
-        raise Diverged.at(steps, "it was so")
+        raise error
 
     networks = sorted((base / "models").iterdir())
     with prepared(base, "goal.rows=100000") as loop:
         monkeypatch.setattr(loop.trainer, "train", diverge)
         before = loop.counts.rows
-        with pytest.raises(Diverged):
+        with pytest.raises(type(error)):
             loop.run(never)
         assert games_on_disk(base)[0] == loop.counts.rows > before
     assert sorted((base / "models").iterdir()) == networks

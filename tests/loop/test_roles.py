@@ -232,13 +232,28 @@ def test_a_trainer_that_wants_more_than_its_configuration(tmp_path: Path, monkey
         make(other)
 
 
+def test_a_trainer_that_does_not_begin_as_trainers_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "from tengen import train\nclass Bare(train.Trainer):\n    def __init__(self, config):\n        pass\n"
+    code += "    def _train(self, steps):\n        pass\n"
+    (tmp_path / "bare_trainer.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    wanted = replace(load_any("dqn_hironaka2"), trainer="bare_trainer:Bare")
+    other = TrainerConfig(**{field.name: getattr(wanted, field.name) for field in fields(TrainerConfig)})
+    with pytest.raises(
+        UserCodeError, match=r"does not call super\(\).__init__\(config\) \(.*bare_trainer.py, line 3\)"
+    ):
+        make(other)
+
+
+@pytest.mark.parametrize("mistake", ['raise KeyError("seven")', "raise SystemExit(7)"])
 def test_a_trainer_of_ones_own_breaks_and_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    mistake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is lost: all steps before the mistake are saved, with the state of the trainer's schedule."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    (tmp_path / "breaking_trainer.py").write_text(BREAKS)
+    monkeypatch.delitem(sys.modules, "breaking_trainer", raising=False)
+    (tmp_path / "breaking_trainer.py").write_text(BREAKS.replace('raise KeyError("seven")', mistake))
     data = to_dict(load_any("dqn_hironaka2", TINY))
     for key in ("dueling", "double", "target", "batch", "huber", "first_samples", "roll_out_samples"):
         del data["agent"][key]
@@ -248,7 +263,8 @@ def test_a_trainer_of_ones_own_breaks_and_goes_on(
     command = ["run", "mine.yaml", "--base", "run", "--set", "goal.steps=9"]
     assert main(command) == 2
     told = capsys.readouterr().err
-    assert "breaking_trainer:Breaking: KeyError: 'seven' (breaking_trainer.py, line 29, in _train)" in told
+    kind = "SystemExit: 7" if "Exit" in mistake else "KeyError: 'seven'"
+    assert f"breaking_trainer:Breaking: {kind} (breaking_trainer.py, line 29, in _train)" in told
     assert "up to step 7 is saved; when the code is repaired, the same command goes on" in told
     (tmp_path / "repaired").touch()
     assert main(command) == 0

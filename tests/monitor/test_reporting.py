@@ -51,6 +51,18 @@ def test_a_line_every_few_seconds_and_whenever_it_is_wanted(tmp_path: Path) -> N
     assert shown.speeds["rows"] == pytest.approx(100.0)
 
 
+def test_pauses_do_not_keep_lines_from_being_written(tmp_path: Path) -> None:
+    """A training that evaluates every second still has its curve of losses."""
+    time = [0.0]
+    with Metrics(tmp_path, lambda: time[0]) as written:
+        reporter = RunReporter(Listener(), written, GoalSection(None, None, 1000, None), clock=lambda: time[0])
+        for second in range(12):
+            time[0] = float(second)
+            reporter.report(RunStatus(RunCounts(rows=100 * second, seconds=second), figures=FIGURES))
+            reporter.paused()
+    assert [line["elapsed"] for line in metrics.read(tmp_path / metrics.NAME).lines] == [5.0, 10.0]
+
+
 def test_tensorboard_gets_the_same(tmp_path: Path) -> None:
     class Board:
         def __init__(self) -> None:

@@ -82,6 +82,21 @@ def test_mistakes_are_told_with_the_users_file_and_line(function: str, words: st
         nets.build(nets.spec(f"tests.helpers.custom_nets:{function}"), GAME, nnx.Rngs(0))
 
 
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("list", f"{FILE}\\d+: policy: expected the shape \\[2, 9\\], got list for 2 positions"),
+        ("extra", f"{FILE}\\d+: extra: expected a dictionary of outputs by name"),
+        ("batch", f"evaluating 37 positions .*ValueError: a batch of 37 \\(.*{FILE}\\d+, in __call__\\)"),
+        ("changes", f"for play failed: .*{FILE}\\d+, in __call__\\); a module changes its variables in training only"),
+        ("fold", f"{FILE}\\d+: fold must not change the outputs; value differs by up to 2"),
+    ],
+)
+def test_other_mistakes_are_told_as_well(fault: str, words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        custom.check_quickly("tests.helpers.custom_nets:faulty", {"fault": fault}, [], "float32", GAME.name, {})
+
+
 def test_a_head_that_is_missing_and_numbers_that_are_not_finite() -> None:
     with pytest.raises(OptionError, match=f"{FILE}\\d+: the outputs have no opponent_policy, which net.heads asks for"):
         nets.build(nets.spec(TINY, ("opponent_policy",)), GAME, nnx.Rngs(0))

@@ -392,6 +392,10 @@ def test_bad_schedules(make: Callable[..., Fitting]) -> None:
         trainer.first_lr_scheduler = lambda step: 1 / step
     with pytest.raises(TengenError, match="second has no section"):
         trainer.second_lr_scheduler = lambda step: 1.0
+    unsaved = Halved()
+    unsaved.rate = object()
+    with pytest.raises(OptionError, match="first_lr_scheduler: state_dict: expected finite numbers"):
+        trainer.first_lr_scheduler = unsaved
     trainer.schedule = Halved()
     trainer.schedule.rate = object()
     with pytest.raises(OptionError, match=r"schedule: state_dict: expected finite numbers, .* got object \(.*test_tr"):
@@ -472,6 +476,35 @@ def test_names_of_earlier_versions_still_work(make: Callable[..., Fitting], tmp_
     assert other.extra["first"].tolist() == [0, 1, 2]
     assert float(other.first_lr_scheduler(7)) == 0.25
     assert other.learning == ["first"]
+
+
+def test_what_is_first_kept_while_it_learns_is_there_again(make: Callable[..., Fitting], tmp_path: Path) -> None:
+    trainer = make()
+    trainer.extra |= {"seen": jnp.arange(3), "best": {"loss": jnp.float32(0.5)}}  # a new trainer knows nothing of them
+    trainer.train(1)
+    trainer.save(tmp_path)
+    other = make()
+    other.load(tmp_path)
+    assert other.extra["seen"].tolist() == [0, 1, 2]
+    assert float(other.extra["best"]["loss"]) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [("text", "str <U4"), (open, "function object|builtin\\S+ object"), (object(), "object object")]
+)
+def test_what_cannot_be_kept_is_refused_at_once(make: Callable[..., Fitting], value: Any, said: str) -> None:
+    trainer = make()
+    trainer.extra["mine"] = value
+    with pytest.raises(
+        OptionError,
+        match=rf"extra\['mine'\]: expected arrays of numbers, got ({said}) \(.*test_trainer\.py, line \d+\)",
+    ):
+        trainer.train(1)
+    with pytest.raises(OptionError, match="expected arrays of numbers"):
+        trainer.checkpoint()
+    trainer.extra = 3  # type: ignore[assignment]
+    with pytest.raises(OptionError, match="extra: expected arrays by name, got int"):
+        trainer.train(1)
 
 
 def test_attributes_of_roles(make: Callable[..., Fitting]) -> None:

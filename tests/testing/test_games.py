@@ -202,6 +202,46 @@ class UndeclaredOptions(TicTacToe):
     Options = BadOptions
 
 
+class OtherStructure(TicTacToe):
+    def _play(self, state, action) -> Any:
+        return tuple(super()._play(state, action))
+
+
+class Exits(TicTacToe):
+    def observe(self, state):
+        raise SystemExit(3)
+
+
+class OtherShapeLater(TicTacToe):
+    """Good while it is looked at for the first time, and no longer when a search compiles it."""
+
+    calls = 0
+
+    def observe(self, state):
+        self.calls += 1
+        seen = super().observe(state)
+        return seen if self.calls <= 3 else seen._replace(planes=seen.planes[1:])
+
+
+def _loss_of_three(outputs, targets):
+    return ((outputs - targets) ** 2).mean((1, 2))[:3]
+
+
+def _loss_not_finite(outputs, targets):
+    return jnp.log(outputs - targets - 100).mean((1, 2))
+
+
+class LossOfThreeRows(TicTacToe):
+    extra_targets = (Target("filled", "point", loss=_loss_of_three),)
+
+    def final_targets(self, state):
+        return {"filled": jnp.ones((3, 3))}
+
+
+class LossNotFinite(LossOfThreeRows):
+    extra_targets = (Target("filled", "point", loss=_loss_not_finite, sides="same"),)
+
+
 BROKEN: list[tuple[Callable[..., Any], str, str]] = [  # the game, the method, what is said
     (WrongDtype, "returns", r"expected float32\[2\], got int32\[2\]"),
     (WrongPlanes, "observe", r"planes: .*|cannot reshape"),
@@ -231,7 +271,12 @@ BROKEN: list[tuple[Callable[..., Any], str, str]] = [  # the game, the method, w
     (NoTargets, "final_targets", "expected the targets ownership of extra_targets, got nothing"),
     (TargetBeyondItsRange, "final_targets", r"expected ownership finite and in \[-1, 1\], got \[3. 3."),
     (TargetThatDoesNotTurn, "symmetries", "final_targets, ownership differs in the game seen through it"),
-    (BadLoss, "_bad_loss", r"the loss of filled: expected the shape \['B'\] or \['B', 3, 3\], got float32\[\]"),
+    (OtherStructure, "_play", r"expected a state as init gives it, .*TicTacToeState.*, got \(\*, \*\)"),
+    (Exits, "observe", r"SystemExit: 3"),
+    (OtherShapeLater, "observe", r"planes: expected bool\[3, 3, 3\], got bool\[2, 3, 3\]|TypeCheckError"),
+    (LossOfThreeRows, "_loss_of_three", rf"{HERE}, line \d+: the loss of \w+: expected the shape .*, B = 37"),
+    (LossNotFinite, "_loss_not_finite", rf"{HERE}, line \d+: the loss of \w+: expected finite numbers"),
+    (BadLoss, "_bad_loss", r"the loss of filled: expected the shape \[B\] or \[B, 3, 3\], got float32\[\]"),
 ]
 
 
@@ -247,7 +292,7 @@ SLOW += (
     MovesAfterTheEnd,
     NameRaises,
 )
-SLOW += (RewardsEarly, TargetThatDoesNotTurn, BadSplit)
+SLOW += (RewardsEarly, TargetThatDoesNotTurn, BadSplit, OtherShapeLater)
 PARAMETERS = [pytest.param(*one, id=one[0].__name__, marks=[pytest.mark.slow] * (one[0] in SLOW)) for one in BROKEN]
 
 

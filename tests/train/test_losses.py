@@ -326,5 +326,7 @@ class TestTargetsOfAGame:
         expected = (abs(self.OUTPUT - self.TARGET).max((1, 2)) * weight).sum() / weight.sum()
         assert self.loss(target, self.OUTPUT, self.TARGET)[1]["mine_loss"] == pytest.approx(float(expected), rel=1e-5)
         bad = Target("mine", "point", loss=lambda output, wanted: output[:, 0])
-        with pytest.raises(OptionError, match=r"its loss must give one number per row, \[5\], or per entry"):
+        with pytest.raises(
+            OptionError, match=r"test_losses.py, line \d+: the loss of mine must give one number per row, \[5\]"
+        ):
             self.loss(bad, self.OUTPUT, self.TARGET)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tengen
+from tengen import importing
 from tengen.commands.arguments import declare
 from tengen.errors import TengenError
 from tengen.jax_setup import device_problem
@@ -93,8 +94,11 @@ def _run(argv: Sequence[str] | None) -> int:
     except TengenError as error:
         print(error, file=sys.stderr)
         return _USER_ERROR
-    except (RuntimeError, AssertionError):  # maybe because JAX has no device, as JAX_PLATFORMS may cause
-        if "jax" not in sys.modules or not (problem := device_problem()):
+    except Exception as error:
+        problem = ""
+        if "jax" in sys.modules and isinstance(error, RuntimeError | AssertionError):
+            problem = device_problem()  # JAX may have no device, as JAX_PLATFORMS may cause
+        if not (problem := problem or importing.blamed(error)):
             raise
         print(problem, file=sys.stderr)
         return _USER_ERROR

@@ -145,7 +145,10 @@ class GameContext:
         if batch is None:
             return None
         try:
-            self.step("done", self._listeners[batch.label].function(batch))
+            function = self._listeners[batch.label].function
+            reply = function(batch)
+            with replies.given_by(function):
+                self.step("done", reply)
         except BaseException:
             self.stop()
             raise

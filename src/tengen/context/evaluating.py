@@ -133,7 +133,9 @@ class CallbackRule:
 
     def _answer(self, batch: Batch, count: int) -> None:
         batches.pad(batch, count)
-        replies.accept(batch, self.listener.function(batch))
+        reply = self.listener.function(batch)
+        with replies.given_by(self.listener.function):
+            replies.accept(batch, reply)
 
 
 @partial(jax.jit, static_argnums=0)

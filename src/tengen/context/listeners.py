@@ -99,7 +99,7 @@ def labels(given: Mapping[str, Listener]) -> dict[str, str]:
 
 def feature_shapes(features: Features, game: Game) -> Shapes:
     """The arrays that a function of states returns. OptionError, with the user's file and line, if it fails."""
-    count = 3
+    count = 37
     states = jax.eval_shape(jax.vmap(game.init), jax.random.split(jax.random.key(0), count))
     try:
         found = jax.eval_shape(features, states)

@@ -1,12 +1,14 @@
 """Checks of what callbacks answer: each error names the field and what was expected."""
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tengen import importing
 from tengen.context import batches
 from tengen.context.batches import Batch, untouched
 from tengen.context.listeners import COLOURS
@@ -19,6 +21,15 @@ _SLACK = 1e-3  # by which half precision may put a value outside of [-1, 1]
 
 class ReplyError(TengenError):
     """A callback's answer cannot be used."""
+
+
+@contextlib.contextmanager
+def given_by(function: Any) -> Iterator[None]:
+    """Around the use of a callback's answer: errors name the file and line of the callback as well."""
+    try:
+        yield
+    except ReplyError as error:
+        raise ReplyError(f"{error} ({importing.where(function)})") from error
 
 
 def accept(batch: Batch, reply: Any) -> None:

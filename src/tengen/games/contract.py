@@ -20,6 +20,7 @@ from tengen.games.core import BoardKind, Game, Symmetry
 from tengen.games.targets import Target
 
 _BATCH = 2
+_ODD_BATCH = 37
 
 
 class BadGame(OptionError):
@@ -58,7 +59,7 @@ def _make(cls: type[Game], options: Any, name: str) -> Game:
         game = cls(options)
     except OptionError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadGame(name, [f"{cls.__name__}(options): {importing.explain(error, cls)}"]) from error
     game.name = name  # networks and rows are saved with this name, by which the game is found again
     found = list(problems(game))
@@ -117,8 +118,7 @@ def _shapes(game: Game) -> Iterator[str]:
     if wrong:
         yield from wrong
         return
-    after, wrong = _traced(game, "step", state, jax.ShapeDtypeStruct((), np.int32), written="_play")
-    yield from wrong or _same_state(game, state, after, "_play")
+    yield from _moves(game, state)
     expected: dict[str, dict[str, tuple[tuple[int, ...], Any]]] = {
         "legal_actions": {"": ((game.num_actions,), bool)},
         "to_play": {"": ((), np.int32)},
@@ -139,6 +139,15 @@ def _shapes(game: Game) -> Iterator[str]:
     yield from wrong or _same_state(game, state, joined, "join")
 
 
+def _moves(game: Game, state: Any) -> Iterator[str]:
+    """`step` is what is called, and `_play` what users write."""
+    action = jax.ShapeDtypeStruct((), np.int32)
+    after, wrong = _traced(game, "_play", state, action)
+    if not wrong and jax.tree.structure(after) == jax.tree.structure(state):
+        after, wrong = _traced(game, "step", state, action, written="_play")
+    yield from wrong or _same_state(game, state, after, "_play")
+
+
 def _targets(game: Game, found: Any) -> Iterator[str]:
     declared = {target.name: target for target in game.extra_targets}
     if set(found) != set(declared):
@@ -150,16 +159,24 @@ def _targets(game: Game, found: Any) -> Iterator[str]:
         whole = (2, *shape) if target.sides == "each" else shape
         yield from _same_array(game, "final_targets", f"{name}: ", whole, None, found[name])
         if callable(target.loss):
-            rows = jax.ShapeDtypeStruct((_BATCH, *shape), jnp.float32)
-            try:
-                loss = jax.eval_shape(target.loss, rows, rows)
-            except Exception as error:
-                yield f"{importing.where(target.loss)}: the loss of {name}: {importing.explain(error)}"
-                continue
-            if getattr(loss, "shape", None) not in ((_BATCH,), rows.shape):
-                allowed = " or ".join(str(["B", *more]) for more in dict.fromkeys(((), shape)))
-                wrong = f"expected the shape {allowed}, got {_words(loss)}, B = {_BATCH}"
-                yield f"{importing.where(target.loss)}: the loss of {name}: {wrong}"
+            yield from _loss(target, shape)
+
+
+def _loss(target: Target, shape: tuple[int, ...]) -> Iterator[str]:
+    """What is wrong with a user's loss for batches of the smallest and of an unusual size."""
+    assert callable(target.loss)
+    where = f"{importing.where(target.loss)}: the loss of {target.name}"
+    for batch in (_BATCH, _ODD_BATCH):
+        rows = jax.ShapeDtypeStruct((batch, *shape), jnp.float32)
+        try:
+            loss = jax.eval_shape(target.loss, rows, rows)
+        except (Exception, SystemExit) as error:
+            yield f"{where}: {importing.explain(error)}"
+            return
+        if getattr(loss, "shape", None) not in ((batch,), rows.shape):
+            allowed = " or ".join(f"[{', '.join(['B', *map(str, more)])}]" for more in dict.fromkeys(((), shape)))
+            yield f"{where}: expected the shape {allowed}, got {_words(loss)}, B = {batch}"
+            return
 
 
 def _symmetries(game: Game) -> Iterator[str]:
@@ -198,12 +215,12 @@ def _traced(game: Game, method: str, *args: Any, written: str | None = None) -> 
     try:
         found = jax.eval_shape(function, *args)
         jax.eval_shape(jax.vmap(function), *batch)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return None, [f"{at(game, written or method)}: {importing.explain(error)}{_hint(error)}"]
     return found, []
 
 
-def _hint(error: Exception) -> str:
+def _hint(error: BaseException) -> str:
     if isinstance(error, jax.errors.ConcretizationTypeError | jax.errors.TracerArrayConversionError):
         return "; a method is compiled: it cannot use if, int() or NumPy on values of the state, see jnp.where"
     return ""

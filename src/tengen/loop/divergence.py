@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tengen import files
+from tengen import files, importing
 from tengen.config.sections import Config
 from tengen.config.trainers import TrainerConfig
 from tengen.errors import Diverged, TengenError
-from tengen.run import diverged
+from tengen.run import diverged, first_network
 
 _STEP = re.compile(r"step_\d+")
 _LOWER = 10.0  # the learning rate is divided by this
@@ -36,7 +36,17 @@ def advising(
         words = [*command, *(word for text in (*kept, *lower) for word in ("--set", text))]
         anew = "the same command then " + ("learns anew from the rows that are there" if rows else "begins anew")
         how = f"Start it again with a lower learning rate:\n  {shlex.join(words)}"
+        if places := _brought(config):
+            how += f"\nA cause may also be in your own code: {', '.join(places)}."
         raise explained(error, folder, how, anew) from error
+
+
+def _brought(config: Config | TrainerConfig) -> list[str]:
+    """Where the user's own networks, trainer and game are written, as far as the run has them."""
+    functions = (net.architecture().function for net in first_network.sections(config).values())
+    named = [*functions, getattr(config, "trainer", None), config.game and config.game.name]
+    found = [importing.load(name, "code") for name in named if importing.is_reference(name)]
+    return list(dict.fromkeys(map(importing.where, found)))
 
 
 def explained(error: Diverged, folder: Path, how: str, anew: str) -> TengenError:

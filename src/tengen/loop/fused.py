@@ -4,6 +4,7 @@ New parameters are the next argument of the same compiled function, rows go from
 device's memory, and everything that must survive is written in the background.
 """
 
+import contextlib
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -101,7 +102,10 @@ class Fused(RatedRun):
         return self.networks.path(newest.name) if newest else None
 
     def run(self, stop: Stop) -> None:
-        """Play and learn until the goal is reached or `stop` says so; then write everything."""
+        """Play and learn until the goal is reached or `stop` says so; then write everything.
+
+        Whatever fails, such as the network of a user, games that have ended and steps that were learned are kept.
+        """
         try:
             with self.session.watching():
                 if not self.reason:
@@ -118,6 +122,11 @@ class Fused(RatedRun):
                         wait([self._ahead])
         except Diverged:
             self._keep_games()  # they are still good
+            raise
+        except Exception:
+            with contextlib.suppress(Exception):  # the first error is the one to show
+                self._checkpoint()
+                self.session.wait()
             raise
 
     def _change(self, config: Any) -> None:
@@ -239,9 +248,9 @@ class Fused(RatedRun):
         return matches + self._budget.for_writing(self._writing)
 
     def _collect(self) -> None:
-        for finished, evaluations, game in self._pending:
+        pending, self._pending = self._pending, []  # none is added twice, even if one of them fails
+        for finished, evaluations, game in pending:
             self.collector.add(on_host(finished), evaluations, game)
-        self._pending = []
 
     def _keep_games(self) -> None:
         self._collect()

@@ -172,7 +172,11 @@ def make(config: TrainerConfig) -> Trainer[Any]:
         words = f"{config.trainer}: `tengen run` gives its __init__ the configuration and nothing else: {error}"
         raise UserCodeError(f"{words} ({importing.where(kind.__init__)})") from error
     with importing.told(config.trainer):
-        return kind(config)
+        made = kind(config)
+    if "roles" not in vars(made):
+        place = importing.where(kind.__init__)
+        raise UserCodeError(f"{config.trainer}: its __init__ does not call super().__init__(config) ({place})")
+    return made
 
 
 def results(evaluation: Mapping[str, float]) -> list[str]:

@@ -33,7 +33,8 @@ class RunReporter:
         """`notice` is what `tengen status` reads."""
         self._display, self._metrics, self._tensorboard, self._clock = display, metrics, tensorboard, clock
         self._status, self._notice = RunStatus(goal=goal), notice
-        self._before: tuple[float, RunStatus] | None = None
+        self._before: tuple[float, RunStatus] | None = None  # what speeds are measured from
+        self._written: float | None = None  # when there was a line of metrics
         self._board_at = -_BOARD
 
     def say(self, text: str) -> None:
@@ -75,8 +76,11 @@ class RunReporter:
         if self._before is None:
             self._before = moment, status
         before, then = self._before
-        if not now and moment - before < _EVERY:
+        if self._written is None:
+            self._written = moment
+        if not now and moment - self._written < _EVERY:
             return
+        self._written = moment
         if moment - before >= _SHORTEST:
             self._status = replace(self._status, speeds=status.speeds_since(then, moment - before))
             self._before = moment, status

@@ -10,13 +10,16 @@ prepares a copy of the module for play, in place.
 """
 
 import inspect
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
+from flax.errors import TraceContextError
 from jax import Array
 
 from tengen import games, importing
@@ -27,6 +30,9 @@ from tengen.nets.outputs import Outputs
 from tengen.nets.specs import Dtype, Spec
 
 _BATCH = 2  # positions that a new network is tried on
+_BATCHES = (_BATCH, 37)  # and that it is traced with
+_FOLDED = 1e-2  # how far outputs may move when norms are merged
+_ONLY_IN_TRAINING = "; a module changes its variables in training only (flax's module.train())"
 
 
 class CustomNetwork(Network):
@@ -54,7 +60,8 @@ class CustomNetwork(Network):
     def fold_norms(self) -> None:
         fold = getattr(self.module, "fold", None)
         if callable(fold):
-            fold()
+            with importing.told(self.spec.function or "", fold):
+                fold()
 
     @property
     def place(self) -> str:
@@ -94,19 +101,31 @@ def check_quickly(
 
 
 def check_numbers(net: Network, game: Game) -> None:
-    """OptionError if a new network of a user gives numbers that are not finite for the first positions of a game."""
+    """OptionError if a new network of a user gives numbers that are not finite for the first positions of a game.
+
+    Also if its `fold` changes them.
+    """
     if not isinstance(net, CustomNetwork):
         return
-    graph, state = nnx.split(net)
 
-    @jax.jit
-    def look(state: Any) -> Outputs:
+    def look(net: CustomNetwork) -> dict[str, Any]:
         seen = jax.vmap(game.look)(jax.vmap(game.init)(jax.random.split(jax.random.key(0), _BATCH))).observation
-        return nnx.merge(graph, state)(seen.planes, seen.scalars)
+        graph, state = nnx.split(net)
+        return jax.jit(lambda state: nnx.merge(graph, state)(seen.planes, seen.scalars))(state).by_name()
 
-    for name, found in look(state).by_name().items():
+    outputs = look(net)
+    for name, found in outputs.items():
         if not np.isfinite(found).all():
             raise OptionError(f"{net.place}: {name} holds numbers that are not finite, for a new network")
+    if not callable(fold := getattr(net.module, "fold", None)):
+        return
+    folded = nnx.clone(net)
+    folded.fold_norms()
+    for name, found in look(folded).items():
+        if not np.allclose(found, outputs[name], rtol=_FOLDED, atol=_FOLDED):
+            far = float(np.abs(np.asarray(found) - outputs[name]).max())
+            where = f"{net.spec.function}: {importing.where(fold)}"
+            raise OptionError(f"{where}: fold must not change the outputs; {name} differs by up to {far:.3g}")
 
 
 def shapes(game: Game) -> dict[str, tuple[int, ...]]:
@@ -126,37 +145,48 @@ def _check(net: CustomNetwork, game: Game) -> None:
         value: Array = leaf[...]
         if jnp.issubdtype(value.dtype, jnp.floating) and value.dtype != jnp.float32:
             name = ".".join(map(str, path[1:]))
-            wanted = "variables are float32, whatever computes with them"
-            raise OptionError(f"{net.place}: {name} is {value.dtype}; {wanted}")
-    inputs = (
-        jax.ShapeDtypeStruct((_BATCH, *game.planes_shape), jnp.bool_),
-        jax.ShapeDtypeStruct((_BATCH, game.num_scalars), jnp.float32),
-    )
-    for train in (False, True):
+            raise OptionError(
+                f"{net.place}: {name} is {value.dtype}; variables are float32, whatever computes with them"
+            )
+    for batch, train in itertools.product(_BATCHES, (False, True)):
+        planes = jax.ShapeDtypeStruct((batch, *game.planes_shape), jnp.bool_)
+        scalars = jax.ShapeDtypeStruct((batch, game.num_scalars), jnp.float32)
         try:
-            found = jax.eval_shape(lambda net, x, y, t=train: nnx.merge(graph, net).called(x, y, t), state, *inputs)
-        except TengenError:
-            raise
-        except Exception as error:
-            words = f"{_BATCH} positions of {game.name} for {'training' if train else 'play'}"
-            raise OptionError(f"{net.place}: evaluating {words} failed: {importing.explain(error)}") from error
-        for problem in _problems(found, net.spec, game):
+            found = jax.eval_shape(partial(_called, graph, train), state, planes, scalars)
+        except (Exception, SystemExit) as error:
+            if isinstance(error, TengenError):
+                raise
+            words = f"{batch} positions of {game.name} for {'training' if train else 'play'}"
+            hint = _ONLY_IN_TRAINING if isinstance(error, TraceContextError) else ""
+            raise OptionError(f"{net.place}: evaluating {words} failed: {importing.explain(error)}{hint}") from error
+        for problem in _problems(found, net.spec, game, batch):
             raise OptionError(f"{net.place}: {problem}")
 
 
-def _problems(found: Any, spec: Spec, game: Game) -> Iterator[str]:
+def _called(graph: Any, train: bool, state: Any, planes: Array, scalars: Array) -> Any:
+    net = nnx.merge(graph, state)
+    if train:
+        return net.called(planes, scalars, train)
+    # Search compiles the network inside of loops, where it cannot change its variables.
+    return jax.eval_shape(lambda planes, scalars: net.called(planes, scalars, train), planes, scalars)
+
+
+def _problems(found: Any, spec: Spec, game: Game, batch: int) -> Iterator[str]:
     """What is wrong with the outputs (shapes in place of numbers) for a batch of positions."""
     if not isinstance(found, Outputs):
         yield f"expected nets.Outputs, got {type(found).__name__}"
         return
+    if not isinstance(found.extra, Mapping | None):
+        yield f"extra: expected a dictionary of outputs by name, got {type(found.extra).__name__}"
+        return
     given = found.by_name()
     for name, shape in shapes(game).items():
-        output, wanted = given.get(name), (_BATCH, *shape)
+        output, wanted = given.get(name), (batch, *shape)
         if output is None and name in ("policy", "value", *spec.heads):
             yield f"the outputs have no {name}" + (", which net.heads asks for" if name in spec.heads else "")
-        elif output is not None and output.shape != wanted:
-            got = f"{list(output.shape)} for {_BATCH} positions of {game.name}"
-            yield f"{name}: expected the shape {list(wanted)}, got {got}"
+        elif output is not None and getattr(output, "shape", None) != wanted:
+            got = list(output.shape) if hasattr(output, "shape") else type(output).__name__
+            yield f"{name}: expected the shape {list(wanted)}, got {got} for {batch} positions of {game.name}"
 
 
 def _is_callable(module: type) -> bool:

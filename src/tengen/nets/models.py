@@ -70,7 +70,7 @@ class PythonModel:
         count = len(observation.planes)
         try:
             found = self.model(observation.planes, observation.scalars)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             what = f"evaluating {counted(count, 'position')} of {self.game.name} failed"
             raise TengenError(f"{self.text}: {what}: {importing.explain(error, self.model)}") from error
         device = next(iter(observation.planes.devices()))

@@ -108,6 +108,7 @@ class Role:
             first = float(schedules.number(schedule, 0, what))
             if part != "lr_scheduler" and not 0 <= first <= 1:
                 raise OptionError(f"{what}: expected numbers from 0 to 1, got {first:g} at step 0")
+        schedules.saved(schedule, what)  # raises an error now rather than at the first checkpoint
         setattr(self, part, schedule)
         self.own_schedules.add(part)
 

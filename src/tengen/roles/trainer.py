@@ -7,6 +7,7 @@ section in the configuration is played by a network or a fixed player and never 
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, get_args
 
@@ -205,6 +206,7 @@ class Trainer(BaseTrainer[C]):
             found = self._train(count)
             if self._step == step:
                 self.advance(count)
+            trainer_state.check_extra(self)
             figures = trainer_state.numbers(self, found)
             self._report("training", {"steps": self._step, **figures})
             if self._step // interval > step // interval:  # also if `_train` made more steps than it was asked for
@@ -296,8 +298,8 @@ class Trainer(BaseTrainer[C]):
     def resume(self, checkpoints: Checkpoints) -> tuple[dict[str, Any], tuple[str, ...]] | None:
         if not checkpoints.steps():
             return None
-        like = self.checkpoint().state
-        found = checkpoints.restore(like, "network or optimiser, buffer, n_step or number of games")
+        like = partial(trainer_state.with_extra, self.checkpoint().state)
+        found = checkpoints.restore(like, "network or optimiser, buffer, n_step, number of games or extra")
         return None if found is None else (trainer_state.restore(self, found[0]), found[1])
 
     def _set_mode(self, role: Role) -> None:

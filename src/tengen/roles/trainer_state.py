@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 def take(trainer: "Trainer[Any]", extras: dict[str, Any] | None) -> Checkpoint:
     """Everything that is needed to resume training; `extras` is JSON data of the caller."""
+    check_extra(trainer)
     kept = _kept_names(trainer)
     state = {
         "roles": {kept[name]: role.state() for name, role in trainer.roles.items() if role.settings is not None},
@@ -43,6 +44,36 @@ def take(trainer: "Trainer[Any]", extras: dict[str, Any] | None) -> Checkpoint:
         "extras": extras or {},
     }
     return Checkpoint(trainer.step, state, about)
+
+
+def check_extra(trainer: "Trainer[Any]") -> None:
+    """UserCodeError if `extra` holds what a checkpoint cannot hold; found at once, not at the first checkpoint."""
+    where = importing.where(type(trainer)._train)
+    if not isinstance(trainer.extra, Mapping):
+        raise UserCodeError(f"extra: expected arrays by name, got {type(trainer.extra).__name__} ({where})")
+    for path, leaf in jax.tree.flatten_with_path(trainer.extra)[0]:
+        kind = getattr(leaf, "dtype", None) or np.asarray(leaf).dtype
+        if not (jnp.issubdtype(kind, np.number) or np.issubdtype(kind, np.bool_)):
+            name = f"extra{jax.tree_util.keystr(path)}"
+            raise UserCodeError(f"{name}: expected arrays of numbers, got {type(leaf).__name__} {kind} ({where})")
+
+
+def with_extra(template: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The template for arrays of a checkpoint by name, with what only the checkpoint has of `extra`.
+
+    A trainer may fill `extra` while it learns, so that a new one does not know what belongs there.
+    """
+    if not isinstance(template["extra"], Mapping):
+        return template
+    more: dict[str, Any] = {}
+    for name, array in arrays.items():
+        part, *inner, last = name.split("/")
+        if part == "extra" and [*inner, last][0] not in template["extra"]:
+            place = more
+            for key in inner:
+                place = place.setdefault(key, {})
+            place[last] = array
+    return {**template, "extra": {**template["extra"], **more}}
 
 
 def restore(trainer: "Trainer[Any]", checkpoint: Checkpoint) -> dict[str, Any]:

@@ -101,6 +101,8 @@ def setting(
     one of those declares another `change`, the later of the two counts. With `fixed`, or without either, a run keeps
     the value for ever; `fixed` is the reason for users, and what they can do instead.
     """
+    if change not in (None, *typing.get_args(Change)):
+        raise ValueError(f"change: expected one of {', '.join(typing.get_args(Change))}, or None, got {change!r}")
     allowed = None if choices is None else tuple(choices)
     rule = Rule(help, low, high, allowed, multiple_of, pattern, words, before, change, fixed)
     return dataclasses.field(default=default, metadata={_METADATA: rule})

@@ -68,6 +68,7 @@ def check_quickly(name: str, options: dict[str, Any]) -> None:
     game = games.make(name, **options)
     played = _recorded(game, _FEW)
     found = list(playing.problems(game, played)) or _guarded(texts.printed(game, played), "text")
+    found = found or _guarded(playing.pure(game, played), "calling methods again")
     if found:
         raise contract.BadGame(name, found)
 

@@ -8,9 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from tengen import importing
 from tengen.games import contract
 from tengen.games.batching import quick_jit
 from tengen.games.core import Game
+from tengen.games.targets import Target
 from tengen.testing.recording import PlayedGames, alone, record, start
 
 _SHOWN = 12  # moves of a game in a message
@@ -74,16 +76,34 @@ def _targets(game: Game, played: PlayedGames, wrong: Any) -> Iterator[str]:
             parts = flat.reshape(*flat.shape[:2], 2 if target.sides == "each" else 1, -1)
             bad = played.over & ((abs(parts.sum(-1) - 1) > 1e-3) | (parts < 0).any(-1)).any(-1)
             yield from wrong("final_targets", bad, f"{target.name} to be probabilities", lambda *_: "other numbers")
+        if callable(target.loss) and played.over.any() and np.isfinite(flat).all():
+            ends = values[played.over]
+            yield from _loss(target, ends[:, 0] if target.sides == "each" else ends)
         if target.dtype == "int8":
             bad = played.over & ((flat != np.round(flat)) | (abs(flat) > 127)).any(-1)
             yield from wrong("final_targets", bad, f"{target.name} to be whole numbers (int8)", lambda *_: "others")
+
+
+def _loss(target: Target, wanted: np.ndarray) -> Iterator[str]:
+    """A user's loss and its gradient are finite where a new network may be, for the targets of games that ended."""
+    function: Any = target.loss
+    outputs = np.random.default_rng(0).normal(0, 0.1, wanted.shape).astype(np.float32)
+    try:
+        loss, slope = jax.value_and_grad(lambda given: function(given, wanted).mean())(outputs)
+    except Exception as error:
+        yield f"{importing.where(function)}: the loss of {target.name}: {importing.explain(error)}"
+        return
+    for what, found in (("", loss), ("gradient of the ", slope)):
+        if not np.isfinite(found).all():
+            yield f"{importing.where(function)}: the {what}loss of {target.name}: expected finite numbers, got others"
+            return
 
 
 def again(game: Game, played: PlayedGames) -> Iterator[str]:
     """Games are the same when they are played again, alone or by `step_and_look`, and others are good too."""
     for g in (0, 1):
         yield from _alone(game, played, g)
-    yield from _pure(game, played)
+    yield from pure(game, played)
     yield from _step_and_look(game, played)
     yield from _search_trees(game, played)
     for seed in (2, 3):
@@ -114,8 +134,11 @@ def _alone(game: Game, played: PlayedGames, g: int) -> Iterator[str]:
                 return
 
 
-def _pure(game: Game, played: PlayedGames) -> Iterator[str]:
+def pure(game: Game, played: PlayedGames) -> Iterator[str]:
     """Every method gives the same program each time that it is traced; compiling would hide what it remembers."""
+    if found := list(contract.problems(game)):  # it was good when the game was made
+        yield from found
+        return
     state, action, key = played.state(0, 0), np.int32(0), jax.random.key(0)
     methods: dict[str, tuple[Any, ...]] = {"init": (key,), "_play": (state, action)}
     methods |= dict.fromkeys(_OF_A_STATE, (state,))

@@ -20,7 +20,9 @@ UNKNOWN = ("", " ", "zz99", "-1", "nowhere", "{0,99}", "\u2460")
 
 def problems(game: Game, played: PlayedGames, notes: list[str]) -> Iterator[str]:
     """Problems with render, from_text, action_name and parse_action."""
-    yield from printed(game, played)
+    if found := list(printed(game, played)):
+        yield from found
+        return
     yield from _read_back(game, played, notes)
     yield from _refused(game, "from_text", game.from_text, GARBAGE)
     yield from _names(game, played)

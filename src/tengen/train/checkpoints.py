@@ -119,8 +119,8 @@ class Checkpoints:
     def restore(self, template: Any, parts: str = "network or optimiser") -> tuple[Checkpoint, tuple[str, ...]] | None:
         """The newest checkpoint that can be read, like `template`, and what was set aside; None if there are none.
 
-        TengenError if none of them can be read, or if the newest good one is not like `template`; `parts` says in the
-        message what may differ.
+        `template` may be a function of the arrays in the checkpoint by their names. TengenError if none of them can be
+        read, or if the newest good one is not like `template`; `parts` says in the message what may differ.
         """
         self.wait()
         set_aside = list(self._refused)
@@ -131,7 +131,8 @@ class Checkpoints:
                 text = f"{self._path(step).name}: {error}"
                 set_aside.append(text if self._read_only else self.set_aside(step, str(error)))
                 continue
-            state = unflat(arrays, template, f"{self._path(step)}: of another {parts} than this one")
+            like = template(arrays) if callable(template) else template
+            state = unflat(arrays, like, f"{self._path(step)}: of another {parts} than this one")
             return Checkpoint(step, state, about), tuple(set_aside)
         if set_aside:
             raise TengenError(f"{self.folder}: no checkpoint can be read: {'; '.join(set_aside)}")
@@ -176,7 +177,10 @@ class Checkpoints:
             raise TengenError(f"{self._path(step)}: written by another version of Tengen (schema {about['schema']})")
         if about["step"] != step:
             raise _Corrupt(f"its content is of step {about['step']}")
-        arrays = apart(about["arrays"], blob)
+        try:
+            arrays = apart(about["arrays"], blob)
+        except (TypeError, ValueError) as error:  # earlier versions wrote anything that a trainer of roles kept
+            raise _Corrupt(f"it holds something other than numbers: {error}") from None
         if bad := _bad(arrays):
             raise _Corrupt(f"{bad}: the training had diverged")
         return arrays, about["about"]

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Float32, Shaped
 
+from tengen import importing
 from tengen.config.settings.train import LossSettings
 from tengen.data.format.rows import is_unknown
 from tengen.errors import OptionError
@@ -165,12 +166,10 @@ def _target(target: Target, output: Array, batch: Batch, weight: Rows) -> tuple[
     if target.loss == "cross_entropy":
         output, wanted = (x.reshape(len(x), -1) for x in (jnp.where(on, output, OFF_BOARD), wanted))
     each = target.loss(output, wanted) if callable(target.loss) else _LOSSES[target.loss](output, wanted)
+    if each.shape not in (on.shape[:1], on.shape):
+        expected = f"one number per row, {[len(on)]}, or per entry, {list(on.shape)}, got {list(each.shape)}"
+        raise OptionError(f"{importing.where(target.loss)}: the loss of {target.name} must give {expected}")
     if each.ndim == 1:
         return {target.name: mean(each, weight)}, {}
-    if each.shape != on.shape:
-        raise OptionError(
-            f"target {target.name}: its loss must give one number per row, {[len(each)]}, or per entry, "
-            f"{list(on.shape)}, got {list(each.shape)}"
-        )
     axes = tuple(range(1, each.ndim))
     return {target.name: mean(jnp.sum(jnp.where(on, each, 0), axes) / jnp.maximum(jnp.sum(on, axes), 1), weight)}, {}

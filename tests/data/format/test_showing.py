@@ -51,6 +51,17 @@ row 0: game 00000000-00000000, move 1, player 1 to move
     assert "  policy:  none" in "\n".join(show(path, 3))
 
 
+def test_planes_of_a_game_of_somebody_else(tmp_path: Path) -> None:
+    """Nobody knows what they mean, so they are not shown as stones."""
+    rows = random_rows(GO, 1)
+    planes = np.zeros((1, 2, 2, 12), bool)
+    planes[..., 0] = planes[0, 0, 0, 1] = planes[0, 0, 0, 5] = planes[0, 1, 1, 11] = True
+    rows["planes"] = np.packbits(planes.reshape(1, -1), axis=-1)
+    write_chunk(tmp_path / "a.npz", RowFormat.of(GO), rows, GameIdentity("mine:Game", 1, {}), network="net")
+    text = "\n".join(show(tmp_path / "a.npz", 1))
+    assert "as the player to move sees them\n   1  .\n   . 11\n" in text
+
+
 def test_a_game_that_is_not_here_and_has_no_board(tmp_path: Path) -> None:
     game = games.make("hironaka", max_points=3)
     rows = random_rows(game, 2)

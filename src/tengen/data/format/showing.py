@@ -85,9 +85,17 @@ def _row(meta: Meta, game: Game | None, one: Mapping[str, Any], index: int) -> L
 
 
 def _board(game: str, planes: np.ndarray, player: int) -> Lines:
-    """Planes 1 and 2, the stones of the player to move and of the opponent in all games that ship."""
+    """Planes 1 and 2, the stones of the player to move and of the opponent in all games that ship; else any plane."""
     height, width, count = planes.shape
-    if count < 3 or height * width < 2:
+    if height * width < 2 or count < 2:
+        return
+    if not games.ships(game):
+        yield "  the first of planes 1, 2, ... that is set at each point, as the player to move sees them"
+        first = np.where(planes[..., 1:].any(-1), planes[..., 1:].argmax(-1) + 1, 0)
+        wide = len(str(count - 1))
+        yield from ("  " + " ".join(f"{plane or '.':>{wide}}" for plane in line) for line in first.tolist())
+        return
+    if count < 3:
         return
     signs = "XO" if player == 0 else "OX"
     on, own, other = (planes[..., plane] for plane in range(3))
