@@ -208,8 +208,7 @@ def read_chunk(
         for name, (shape, dtype) in meta.form.fields.items():
             if not foreign:
                 rows[name] = archive.read(name, (meta.rows, *shape), dtype)
-        wrong = list(sanity.problems(meta.form, rows, without=katago.CHECKED if foreign else ()))
-        if wrong:
+        if not foreign and (wrong := list(sanity.problems(meta.form, rows))):
             raise OptionError("; ".join(wrong))
         games = count_games(rows["game"])
         if foreign:
