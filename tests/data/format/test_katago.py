@@ -176,6 +176,14 @@ def _outcome(arrays: Arrays) -> None:
     arrays["globalTargetsNC"][3, 0] += 0.5
 
 
+def _weight(arrays: Arrays) -> None:
+    arrays["globalTargetsNC"][2, 35] = 2
+
+
+def _negative(arrays: Arrays) -> None:
+    arrays["globalTargetsNC"][1, 26] = -3
+
+
 def _ownership(arrays: Arrays) -> None:
     arrays["valueTargetsNCHW"][0, 0, 1, 1] = 7
 
@@ -198,6 +206,12 @@ def _ownership(arrays: Arrays) -> None:
         (_board, chunk.CorruptChunk, "binaryInputNCHWPacked: row 2: expected a board in plane 0, which is empty"),
         (_outcome, chunk.CorruptChunk, "globalTargetsNC: row 3: expected chances of win, loss and no result"),
         (_ownership, chunk.CorruptChunk, "valueTargetsNCHW: row 0: expected ownership of -1, 0 or 1"),
+        (_weight, chunk.CorruptChunk, "globalTargetsNC: row 2, column 35: expected a weight from 0 to 1, got 2"),
+        (
+            _negative,
+            chunk.CorruptChunk,
+            "globalTargetsNC: row 1, column 26: expected a weight from 0 to .*, got -3",
+        ),
     ],
 )
 def test_bad_files(tmp_path: Path, spoil: Callable[[Arrays], None], error: type, message: str) -> None:

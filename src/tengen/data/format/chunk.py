@@ -203,8 +203,7 @@ def read_chunk(
         else:
             fields = meta.form.fields.items()
             rows = {name: archive.read(name, (meta.rows, *shape), dtype) for name, (shape, dtype) in fields}
-        wrong = list(sanity.problems(meta.form, rows, without=katago.CHECKED if foreign else ()))
-        if wrong:
+        if not foreign and (wrong := list(sanity.problems(meta.form, rows))):
             raise OptionError("; ".join(wrong))
         games = row.count_games(rows["game"])
         if foreign:

@@ -27,10 +27,9 @@ from tengen.errors import OptionError
 
 PLANES, GLOBALS = 22, 19
 TARGETS = 80
-CHECKED = ("scalars", "policy", "opponent_policy", "ownership")  # fields that `read` has made sure of
 FOLDER = "tdata"  # the folder of a network's rows, in selfplay/<network>
 _FIRST = "binaryInputNCHWPacked"
-_UNREAD = {"scoreDistrN", "qValueTargetsNCMove"}  # arrays that nothing is learned from
+UNREAD = {"scoreDistrN", "qValueTargetsNCMove"}  # arrays that nothing is learned from
 _OPTIONAL = {"qValueTargetsNCMove", "metadataInputNC"}  # the latter is in data of people's games
 _COLUMNS = (64, TARGETS)  # of formats 2 and 3
 _FORMATS = (2, 3)
@@ -103,8 +102,8 @@ def network_of(path: Path) -> str:
 def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
     """The rows with all fields of `form`, as `describe` gives both. OptionError if a number cannot be right.
 
-    Rows on boards larger than that of `form` are left out. Fields other than those in CHECKED still have to be checked
-    (format/sanity.py).
+    Rows on boards larger than that of `form` are left out. All numbers are checked here, where their place in the file
+    is known, so rows need not pass `format/sanity.py` as well.
     """
     columns = archive.header("globalTargetsNC")[0][-1]
     wanted, board = shapes(rows, _side(archive), columns), form.planes_shape[0]
@@ -119,6 +118,7 @@ def read(archive: Archive, rows: int, form: RowFormat) -> Rows:
     if odd.any():
         place = int(odd.argmax())
         raise OtherRows(f"globalTargetsNC: row {place}: expected format 2 or 3, got {targets[place, _FORMAT]:g}")
+    _check_weights(targets)
     outcome, weights = _outcome(targets), targets[:, [_POLICY, _REPLY]]
     packed, policies = array(_FIRST), array("policyTargetsNCMove")
     _check_boards(packed)
@@ -161,7 +161,7 @@ def reading_bytes(archive: Archive, rows: int) -> int:
     """
     columns = archive.header("globalTargetsNC")[0][-1]
     found = shapes(rows + min(rows, _BLOCK), _side(archive), columns)
-    return sum(math.prod(shape) * dtype.itemsize for name, (shape, dtype) in found.items() if name not in _UNREAD)
+    return sum(math.prod(shape) * dtype.itemsize for name, (shape, dtype) in found.items() if name not in UNREAD)
 
 
 def count_fitting(archive: Archive, rows: int, form: RowFormat) -> int:
@@ -183,6 +183,19 @@ def _check_sizes(name: str, values: np.ndarray) -> None:
     if not (values.min(initial=0) >= -LARGEST and values.max(initial=0) <= LARGEST):  # nor are numbers that are NaN
         row, column = np.argwhere(~(abs(values) <= LARGEST))[0]
         raise OptionError(f"{name}: row {row}, column {column}: {values[row, column]:g} is no possible number")
+
+
+def _check_weights(targets: np.ndarray) -> None:
+    columns = np.array([_NO_SEARCH, _ROW, _POLICY, _FINAL, _REPLY, _NO_VALUE])
+    most = np.where((columns == _NO_SEARCH) | (columns == _NO_VALUE), 1, LARGEST)
+    weights = targets[:, columns]
+    bad = (weights < 0) | (weights > most)
+    if bad.any():
+        row, place = np.argwhere(bad)[0]
+        raise OptionError(
+            f"globalTargetsNC: row {row}, column {columns[place]}: expected a weight from 0 to {most[place]:g}, "
+            f"got {weights[row, place]:g}"
+        )
 
 
 def _check_ownership(ownership: np.ndarray) -> None:

@@ -1,6 +1,6 @@
 """Whether the numbers in rows are possible. Others come from broken files or programs, and must not be used."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,10 @@ _STEP = 4096  # rows that are looked at together
 _HALVES = np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
-def problems(form: RowFormat, rows: Mapping[str, np.ndarray], without: Collection[str] = ()) -> Iterator[str]:
-    """Problems with rows that have the shapes and types of `form`: `field: message`. Fields in `without` are right."""
+def problems(form: RowFormat, rows: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Problems with rows that have the shapes and types of `form`: `field: message`."""
     count = len(rows["ply"])
-    wanted = {name: check for name, check in _EXPECTED.items() if name in form.fields and name not in without}
+    wanted = {name: check for name, check in _EXPECTED.items() if name in form.fields}
     wanted |= {name: (_target(name), f"numbers up to {LARGEST:.0e}, or unknown") for name, _, _ in form.targets}
     bad = dict.fromkeys(wanted, 0)
     for begin in range(0, count, _STEP):  # what is computed on the way takes several times the memory of the rows
