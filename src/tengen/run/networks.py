@@ -107,6 +107,11 @@ def newest(base: Path) -> NetworkEntry | None:
     return next(reversed(accepted(base)), None)
 
 
+def misnamed(base: Path) -> list[Path]:
+    """Networks that lie among the accepted ones, under names that self-play in parts passes over."""
+    return [path for path in files.inside(base / ACCEPTED) if is_there(path) and not _NAME.fullmatch(path.name)]
+
+
 def known(base: Path, name: str, folders: Iterable[str] = (CANDIDATES, ACCEPTED, REJECTED, EXTRA)) -> Path | None:
     """Where the network of that name is now."""
     return next((base / place / name for place in folders if (base / place / name / FILE_NAME).exists()), None)

@@ -1,6 +1,7 @@
 """Self-play: which network plays, under whose name its rows are written, and how it ends."""
 
 import json
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -267,6 +268,22 @@ def test_a_network_that_cannot_be_used(tmp_path: Path, saved: list[Path], worker
     one.part.look_now()
     one.run(1)
     assert one.part.network == THIRD
+
+
+def test_a_network_with_a_name_that_no_part_gave_it(tmp_path: Path, saved: list[Path], worker: Any) -> None:
+    there = tmp_path / networks.ACCEPTED / "g170"
+    shutil.copytree(saved[0].parent, there)
+    one = worker(tmp_path)
+    for _ in range(2):
+        one.part.look_now()
+        one.run(1)
+    assert one.part.network == networks.RANDOM
+    assert one.said[:1] == [f"{there} does not play: its name must end in -sSAMPLES-dROWS; call it g170-main-s0-d0"]
+    assert sum("g170" in said for said in one.said) == 1
+    there.rename(there.with_name("g170-main-s0-d0"))
+    one.part.look_now()
+    one.run(1)
+    assert one.part.network == "g170-main-s0-d0"
 
 
 def test_a_network_that_gives_no_numbers(

@@ -235,6 +235,10 @@ class SelfplayPart(Part):
         newer = theirs is not None and (not own or theirs.changed > own[-1].path.stat().st_mtime_ns)
         if theirs is not None and newer and theirs.name not in self._bad:
             return theirs.name, partial(katago.load_model, theirs.path, game, dtype)
+        for path in networks.misnamed(self._base) if not own else ():
+            if path.name not in self._bad:
+                self._bad.add(path.name)
+                self._say(f"{path} does not play: its name must end in -sSAMPLES-dROWS; call it {path.name}-main-s0-d0")
         return (own[-1].name, partial(saving.load, own[-1].path, game, dtype=dtype)) if own else None
 
     def _switch_when_ready(self) -> None:
