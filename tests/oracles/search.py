@@ -346,15 +346,6 @@ class Search:
     @property
     def action(self) -> int:
         """The move at temperature 0."""
-        found = self.liked()
-        ends = {move for move, child in self.root.children.items() if child.position.over and self.values[move] < -0.5}
-        others = [move for move in np.flatnonzero(self.root.legal) if move not in ends]
-        if found not in ends or not others:
-            return found
-        return int(max(others, key=lambda move: (self.visits[move], self.root.log_prior[move], -move)))
-
-    def liked(self) -> int:
-        """The move that the search likes best, even if it ends the game with a loss."""
         if self.settings.algorithm == "puct":
             likes = self.visits if self.visits.any() else self.policy
             return int(np.where(self.root.legal, likes, -1).argmax())

@@ -13,8 +13,6 @@ from tengen.search.selection import NodeRow, PerMove
 from tengen.search.tree import Tree, parts
 from tengen.search.walk import row_at
 
-_LOSS = -0.5  # values below are losses; points may move the value of a loss from -1
-
 
 class SearchResult(NamedTuple):
     """The results of the searches, one per root of a batch."""
@@ -31,9 +29,8 @@ def summarise(tree: Tree, key: RandomKey, temperature: Float[Array, "*#batch"] |
     """Visits, policy target, value and a move, chosen by `temperature` (one number, or one per game).
 
     At 0 this is the most visited move (Gumbel decides ties by noise, prior and value; without any visits, PUCT takes
-    the move with the highest prior), but not one that ends the game with a loss, such as a pass in Go, if there is any
-    other. Above 0 a move is drawn from policy ** (1 / temperature), so visits that only noise and forced playouts
-    caused do not count.
+    the move with the highest prior). Above 0 a move is drawn from policy ** (1 / temperature), so visits that only
+    noise and forced playouts caused do not count.
     """
     keys = jax.random.split(key, tree.root.shape[0])
     temperature = jnp.broadcast_to(jnp.float32(temperature), tree.root.shape)
@@ -53,7 +50,7 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
         policy = puct_policy(row, tree.noise, settings)
         best = jnp.where(row.legal, jnp.where(row.visits.sum() > 0, row.visits, policy), -1)
     drawn = jax.random.categorical(key, jnp.log(policy) / jnp.maximum(temperature, 1e-6))
-    action = jnp.where(temperature > 0, drawn, _avoiding_losses(tree, row, jnp.argmax(best)))
+    action = jnp.where(temperature > 0, drawn, jnp.argmax(best))
     action = jnp.where(row.legal.any(), action, -1)
     value, score = row.node_value[0], None
     if parts(settings):
@@ -61,15 +58,6 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
         value, score = sign * tree.apart[tree.root] / jnp.maximum(tree.visits[tree.root], 1)
     surprise = jnp.where(policy > 0, policy * (jnp.log(policy) - jax.nn.log_softmax(row.logits)), 0).sum()
     return SearchResult(row.visits.astype(jnp.int32), policy, value, action.astype(jnp.int32), surprise, score)
-
-
-def _avoiding_losses(tree: Tree, row: NodeRow, choice: Array) -> Array:
-    """The choice, or, if it ends the game with a loss, the most visited other move (the likeliest of equals)."""
-    children = tree.child[tree.root]
-    loses = (children >= 0) & (tree.over[jnp.maximum(children, 0)] > 0) & (row.means < _LOSS)
-    others = row.legal & ~loses
-    other = jnp.argmax(jnp.where(others, row.visits + jnp.exp(row.logits), -jnp.inf))
-    return jnp.where(loses[choice] & others.any(), other, choice)
 
 
 def puct_policy(row: NodeRow, noise: PerMove, settings: SearchSettings) -> PerMove:
