@@ -1,6 +1,6 @@
 """The output of a network."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 from jaxtyping import Array, Float32
@@ -27,7 +27,7 @@ class Outputs(NamedTuple):
         extra = {name: output for name, output in found.items() if name not in cls._fields}
         return cls(**{name: output for name, output in found.items() if name in cls._fields}, extra=extra or None)
 
-    def by_name(self) -> dict[str, Array]:
+    def by_name(self) -> dict[str, Any]:
         """All outputs that there are, those of `extra` among them."""
         found = {**self._asdict(), **(self.extra or {})}
         return {name: output for name, output in found.items() if output is not None and name != "extra"}

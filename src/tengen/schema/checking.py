@@ -21,6 +21,7 @@ from tengen.schema.declaration import (
     Variant,
     below,
     declared,
+    describe,
     dotted,
     expected,
     key_names,
@@ -52,7 +53,9 @@ def from_options(cls: type[T], options: Mapping[str, object], what: str) -> T:
 
     Raises OptionError, which is a ValueError, naming `what` and listing every problem.
     """
-    return from_data(cls, options, what, strict=True, noun="option")
+    # Defaults are checked as well: they are a user's, if the class is that of a user's game.
+    defaults = {setting.name: setting.default for setting in describe(cls) if setting.default is not REQUIRED}
+    return from_data(cls, {**defaults, **options}, what, strict=True, noun="option")
 
 
 def from_data(cls: type[T], data: object, what: str = "", *, strict: bool = False, noun: str = "key") -> T:
