@@ -1,12 +1,14 @@
 """A match in a folder: what is written, what is read again, and what is refused."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tengen import games, match
+from tengen.config.settings.search import SearchSettings
 from tengen.data.records.records import load_records
 from tengen.errors import TengenError
 from tengen.match.match_games import EngineOpinions, MatchFolder, PlayedGame
@@ -94,6 +96,18 @@ def test_another_match_is_refused_and_says_how_it_differs(tmp_path: Path) -> Non
         assert words in str(caught.value)
     (tmp_path / "match.json").write_text("{")
     with pytest.raises(TengenError, match="match.json: not valid JSON: .*; choose another --out"), opened(tmp_path):
+        pass
+
+
+def test_a_match_from_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
+    search = asdict(SearchSettings())
+    old = {key: value for key, value in search.items() if key not in ("value_range", "score_weight")}
+    with opened(tmp_path, about={**ABOUT, "search": old}) as book:
+        book.add(game(0))
+    with opened(tmp_path, about={**ABOUT, "search": search}) as book:
+        assert book.missing == [1, 2, 3]
+    changed = {**ABOUT, "search": {**search, "value_range": 2.0}}
+    with pytest.raises(TengenError, match=r"search\.value_range: 0\.0 -> 2\.0"), opened(tmp_path, about=changed):
         pass
 
 

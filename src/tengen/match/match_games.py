@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from tengen import files, schema
+from tengen.config.settings.search import SearchSettings
 from tengen.data.records.moves import start_of
 from tengen.data.records.records import Ending, Record, file_name, save_records
 from tengen.errors import OptionError, TengenError
@@ -262,6 +263,8 @@ def _check(path: Path, about: dict[str, Any]) -> None:
         before = schema.read_json(dict[str, Any], path)
     except OptionError as error:
         raise TengenError(f"{error}; choose another --out") from None
+    if isinstance(search := before.get("search"), dict):
+        before["search"] = schema.before(SearchSettings) | search
     old, new = dict(schema.leaves(before)), dict(schema.leaves(about))
     changes = [
         f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"
