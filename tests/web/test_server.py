@@ -3,12 +3,14 @@
 import argparse
 import json
 import os
+import shutil
 import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,8 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from tengen.web import server as server_module
-from tengen.web.server import LivePage, PageServer
+from tengen.web.document import RunReader
+from tengen.web.server import LivePage, PageServer, Watched
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +62,24 @@ def test_a_page_that_is_opened_has_the_runs_that_have_begun_since(tmp_path: Path
         assert '"id":"two"' not in server.ask("/")[1]
         make_run(tmp_path / "two")
         assert '"id":"two"' in server.ask("/")[1]
+
+
+def test_a_run_that_another_thread_finds_gone_does_not_disturb_the_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_run(tmp_path / "one")
+    make_run(tmp_path / "two")
+    watched, summary = Watched([tmp_path]), RunReader.summary
+
+    def remove_the_other(reader: RunReader) -> dict[str, Any]:
+        if reader.base.name == "one":
+            shutil.rmtree(tmp_path / "two")
+            watched.find()
+        return summary(reader)
+
+    monkeypatch.setattr(RunReader, "summary", remove_the_other)
+    assert watched.summaries()[0]["id"] == "one"
+    assert [run["id"] for run in watched.summaries()] == ["one"]
 
 
 @pytest.mark.parametrize(

@@ -248,8 +248,8 @@ class Fused(RatedRun):
         return matches + self._budget.for_writing(self._writing)
 
     def _collect(self) -> None:
-        pending, self._pending = self._pending, []  # none is added twice, even if one of them fails
-        for finished, evaluations, game in pending:
+        while self._pending:  # if one of them fails, it is not added twice, and the others are not lost
+            finished, evaluations, game = self._pending.pop(0)
             self.collector.add(on_host(finished), evaluations, game)
 
     def _keep_games(self) -> None:

@@ -110,6 +110,12 @@ def _completed(evaluate: Any, weights: Any, trees: Tree, place: jax.Array) -> Tr
     return search.finish(partial(evaluate, weights), one)
 
 
+@jax.jit
+def _first_root(tree: Tree) -> Any:
+    """The position of the first game. One program, which does not make those of all others on the way."""
+    return jax.tree.map(lambda leaf: leaf[0], roots(tree))
+
+
 class PlayRounds:
     """Plays games, in calls of about a second. `session` distinguishes their numbers from those of others.
 
@@ -172,7 +178,7 @@ class PlayRounds:
         if self._actors is None:
             return ""
         game = self._lanes.lanes[0].selfplay.game
-        return game.render(jax.device_get(jax.tree.map(lambda leaf: leaf[0], roots(self._actors[0].tree))))
+        return game.render(jax.device_get(_first_root(self._actors[0].tree)))
 
     def tree(self, weights: Any, place: int = 0) -> SearchedPosition | None:
         """The current search of a game of the first lane, completed without changing that game.

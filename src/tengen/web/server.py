@@ -52,12 +52,15 @@ class TooBusy(TengenError):
     """More was asked for at once than the server does."""
 
 
+_Readers = dict[str, tuple[RunReader, threading.Lock]]  # by run
+
+
 class Watched:
     """The runs in the folders that were named. Readers of different runs may work at the same time."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
-        self._readers: dict[str, tuple[RunReader, threading.Lock]] = {}
+        self._readers: _Readers = {}
         self._known: dict[tuple[str, str], tuple[str, Any]] = {}  # by run and what: with the stamp of the run
         self.matches: list[dict[str, Any]] = []
         self.find()
@@ -84,18 +87,19 @@ class Watched:
         return {id: reader.stamp() for id, (reader, _) in self._readers.items()}
 
     def summaries(self) -> list[dict[str, Any]]:
-        for id in self._readers:
+        readers = self._readers  # another thread may find that one of the runs is gone
+        for id in readers:
             with contextlib.suppress(TengenError, OSError):
-                self._latest(id, "summary", RunReader.summary)
-        return [self._known[id, "summary"][1] for id in self._readers if (id, "summary") in self._known]
+                self._latest(readers, id, "summary", RunReader.summary)
+        return [self._known[id, "summary"][1] for id in readers if (id, "summary") in self._known]
 
     def document(self, id: str) -> bytes:
         self.base(id)
-        return self._latest(id, "document", lambda reader: _encoded(reader.document()))
+        return self._latest(self._readers, id, "document", lambda reader: _encoded(reader.document()))
 
-    def _latest(self, id: str, what: str, make: Callable[[RunReader], Any]) -> Any:
+    def _latest(self, readers: _Readers, id: str, what: str, make: Callable[[RunReader], Any]) -> Any:
         """What `make` gives, again only if the run has changed."""
-        reader, lock = self._readers[id]
+        reader, lock = readers[id]
         with lock:
             stamp = reader.stamp()
             if (id, what) not in self._known or self._known[id, what][0] != stamp:

@@ -403,3 +403,10 @@ def test_fields_that_are_nearly_all_zeros_are_compressed(tmp_path: Path) -> None
     assert (tmp_path / "x.npz").stat().st_size < 0.05 * wrote.memory_bytes
     assert made.same(read_chunk(tmp_path / "x.npz", form, GameIdentity.of(game))[0], rows)
     assert peek_meta(tmp_path / "x.npz") == wrote
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.uint8])
+def test_large_fields_of_round_numbers_are_not_taken_for_zeros(dtype: Any) -> None:
+    ones = np.ones(1 << 22, dtype).view(np.uint8)  # a step of 2 or 4 bytes would meet their low bytes only
+    assert not chunk._is_sparse(ones)
+    assert chunk._is_sparse(np.zeros_like(ones))

@@ -199,7 +199,8 @@ def _members(file: FileIO) -> dict[str, zipfile.ZipInfo]:
         with zipfile.ZipFile(cast(Any, packed.SmallReads(file, _LIST_LIMIT))) as archive:
             listed, end = archive.infolist(), archive.start_dir
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
-        raise OptionError(f"not a zip file, or cut short: {error}") from None
+        why = "" if "not a zip file" in str(error) else f": {error}"
+        raise OptionError(f"not a zip file, or cut short{why}") from None
     members: dict[str, zipfile.ZipInfo] = {}
     for member in sorted(listed, key=lambda member: member.header_offset, reverse=True):
         name, size, stored = member.filename, member.file_size, member.compress_size

@@ -168,9 +168,9 @@ class SelfplayPart(Part):
             self._say(f"{self._trees}: {self._max_trees:,} search trees are written, which is all that were wanted")
 
     def _collect(self) -> None:
-        for played in self._pending:
+        while self._pending:  # if one of them fails, it is not added twice
+            played = self._pending.pop(0)
             self._collector.add(on_host(played.finished), played.evaluations, played.game)
-        self._pending = []
 
     def _enough(self) -> str:
         if self._max_games is not None and self.games >= self._max_games:
