@@ -261,22 +261,28 @@ template <> struct WordOf<2> { using Type = u16; };
 template <> struct WordOf<4> { using Type = u32; };
 
 // One array of a position, of BYTES bytes, held by all threads of the team. A program first loads all arrays and then
-// stores them: an array that is stored before the next is loaded makes that wait for it.
+// stores them: an array that is stored before the next is loaded makes that wait for it. Only a large one is not held.
+constexpr int MOST_HELD = 16;  // words of a thread
 template <int BYTES>
 struct Held {
   using Word = typename WordOf<BYTES % 4 == 0 ? 4 : BYTES % 2 == 0 ? 2 : 1>::Type;
   static constexpr int COUNT = BYTES / (int)sizeof(Word), EACH = (COUNT + TEAM - 1) / TEAM;
-  Word words[EACH];
+  static constexpr bool LARGE = EACH > MOST_HELD;
+  Word words[LARGE ? 1 : EACH];
+  const Word* source;
 
   __device__ void load(const u8* from, int thread) {
+    source = (const Word*)from;
 #pragma unroll
-    for (int k = 0; k < EACH; k++)
-      if (thread + k * TEAM < COUNT) words[k] = ((const Word*)from)[thread + k * TEAM];
+    for (int k = 0; k < (LARGE ? 0 : EACH); k++)
+      if (thread + k * TEAM < COUNT) words[k] = source[thread + k * TEAM];
   }
   __device__ void store(u8* to, int thread) const {
 #pragma unroll
-    for (int k = 0; k < EACH; k++)
+    for (int k = 0; k < (LARGE ? 0 : EACH); k++)
       if (thread + k * TEAM < COUNT) ((Word*)to)[thread + k * TEAM] = words[k];
+    if (LARGE)
+      for (int at = thread; at < COUNT; at += TEAM) ((Word*)to)[at] = source[at];
   }
 };
 
