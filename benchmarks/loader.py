@@ -21,7 +21,7 @@ from statistics import median
 import jax
 
 from tengen import games, nets
-from tengen.bench.learner import WAYS, LoaderCase
+from tengen.bench.loader import WAYS, LoaderCase
 from tengen.config.settings.data import LoaderSettings
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat

@@ -118,9 +118,9 @@ def _engine(cpu: bool) -> Iterator[Job]:
 
 
 def _loader(cpu: bool) -> Iterator[Job]:
-    from tengen.bench import learner
+    from tengen.bench import loader
 
-    yield "the loader", partial(learner.loading, repeats=2)
+    yield "the loader", partial(loader.loading, repeats=2)
 
 
 PARTS = (
