@@ -14,6 +14,7 @@
 #define __forceinline__ inline
 #define __noinline__
 #define __shared__ static
+#define __constant__ static
 #define __restrict__
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
