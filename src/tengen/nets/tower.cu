@@ -70,8 +70,24 @@ __device__ inline float activate(float x) {
   return x * n / (n + 2.0f);
 }
 
+// Two activated numbers.
+__device__ inline u32 activated(float a, float b) {
+#ifndef EMULATED
+  if (ACTIVATION == 0) {
+    u32 both;
+    asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(b), "f"(a));
+    return both;
+  }
+#endif
+  return two(activate(a), activate(b));
+}
+
+// Two numbers that nobody writes.
+__device__ inline float2 constant(const float* numbers, int at) { return __ldg((const float2*)(numbers + at)); }
+
 #ifdef EMULATED
 static Shared shared;
+inline void prefetch(const void*) {}
 #define SHARED_MEMORY
 inline void workers_sync() { __syncthreads(); }
 inline void written_for_tensor_cores() {}
@@ -101,6 +117,7 @@ inline void multiply(float (&sums)[SUMS], const bf16* a, const bf16* b, int keep
   extern __shared__ __align__(128) char everything[]; \
   Shared& shared = *(Shared*)everything;
 
+__device__ inline void prefetch(const void* at) { asm volatile("prefetch.global.L1 [%0];" ::"l"(at)); }
 __device__ inline u32 address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
 __device__ inline void workers_sync() { asm volatile("bar.sync 1, %0;" ::"n"(WORKERS) : "memory"); }
 // Tensor cores read shared memory by another path than ordinary stores write it.
@@ -216,13 +233,15 @@ __device__ inline int row_of_point(int board, int point) {
 }
 
 #if POOLED
-// The bias that the pooled channels of a board, which lie after the regular ones in `rows`, give to the others.
-__device__ inline void pool_bias(Shared& shared, const float* dense) {
+// The bias of the regular channels of each board: their own, and what the pool of the others gives. Those lie after the
+// regular ones in `rows`.
+__device__ inline void pool_bias(Shared& shared, const float* numbers) {
   constexpr int PAIRS = BOARDS * POOLED, PARTS = WORKERS / PAIRS > 0 ? WORKERS / PAIRS : 1;
   static_assert(PAIRS <= WORKERS, "a thread for each channel of each board");
   const int pair = threadIdx.x % PAIRS, channel = REGULAR + pair % POOLED, board = pair / POOLED;
   float sum = 0.0f, largest = -INFINITE;
   if (threadIdx.x < PAIRS * PARTS)
+#pragma unroll 8
     for (int point = threadIdx.x / PAIRS; point < POINTS; point += PARTS) {
       const float value = low(shared.rows[channel / 8][row_of_point(board, point)][channel % 8].bits);
       sum += value;
@@ -243,10 +262,10 @@ __device__ inline void pool_bias(Shared& shared, const float* dense) {
   }
   workers_sync();
   for (int output = threadIdx.x; output < BOARDS * REGULAR; output += WORKERS) {
-    const float *pool = shared.pool[output / REGULAR], *kernel = dense + output % REGULAR;
-    float bias = 0.0f;
+    const float *pool = shared.pool[output / REGULAR], *kernel = numbers + CHANNELS + output % REGULAR;
+    float bias = __ldg(numbers + output % REGULAR);
 #pragma unroll 16
-    for (int k = 0; k < 3 * POOLED; k++) bias += pool[k] * kernel[k * REGULAR];
+    for (int k = 0; k < 3 * POOLED; k++) bias = fmaf(pool[k], __ldg(kernel + k * REGULAR), bias);
     shared.bias[output] = bias;
   }
   workers_sync();
@@ -284,6 +303,9 @@ __device__ inline void work(Shared& shared, const bf16* x, const bf16* weights, 
   for (int layer = 0; layer < LAYERS; layer++) {
     const int kind = kinds[layer], taps = kind == NECK ? 1 : 9;
     const int inputs = kind == STEM ? INPUTS : kind == SECOND_POOLED ? (REGULAR + 31) / 32 * 32 : CHANNELS;
+    // What follows the products waits less if it is near.
+    const int needed = kind == FIRST ? CHANNELS : kind == POOLING ? CHANNELS + 3 * POOLED * REGULAR : 2 * CHANNELS;
+    if (kind != NECK && thread * 32 < needed) prefetch(numbers + thread * 32);
     int keep = 0;
     for (int tap = 0; tap < taps; tap++) {
       const int shift = taps == 1 ? 0 : (tap / 3 - 1) * STRIDE + tap % 3 - 1;
@@ -303,8 +325,8 @@ __device__ inline void work(Shared& shared, const bf16* x, const bf16* weights, 
     pipeline.finished();
     workers_sync();  // nobody reads the rows any more
 
-    // Two numbers at a time: `of` makes them from sums, and says what becomes of the row.
-    const auto store = [&](int from, int to, const auto& of) {
+    // Calls `of` with pairs of sums, of neighbouring channels from `from` to `to`, which it may change.
+    const auto each = [&](int from, int to, const auto& of) {
 #pragma unroll
       for (int group = 0; group < CHANNELS / 8; group++)
         if (group * 8 >= from && group * 8 < to)
@@ -312,44 +334,51 @@ __device__ inline void work(Shared& shared, const bf16* x, const bf16* weights, 
           for (int tile = 0; tile < TILES; tile++)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
-              const Row row = rows[tile][half];
-              const float* sum = sums[tile] + group * 4 + half * 2;
-              const int channel = group * 8 + lane % 4 * 2;
-              const u32 both = of(row, channel, sum[0], sum[1], (group * TILES + tile) * 2 + half);
-              *(u32*)&shared.rows[group][row.row][lane % 4 * 2] = row.board < 0 ? 0 : both;
+              float* sum = sums[tile] + group * 4 + half * 2;
+              of(rows[tile][half], group * 8 + lane % 4 * 2, sum[0], sum[1], (group * TILES + tile) * 2 + half);
             }
     };
+    const auto put = [&](Row row, int channel, u32 both) {  // empty rows stay zero
+      if (row.board >= 0) *(u32*)&shared.rows[channel / 8][row.row][channel % 8] = both;
+    };
     if (kind == STEM || kind == SECOND || kind == SECOND_POOLED) {
-      const float *scale = numbers, *offset = numbers + CHANNELS;
-      store(0, CHANNELS, [&](Row, int channel, float a, float b, int index) {
-        u32& stream = shared.stream[index][thread];
-        const u32 now = kind == STEM ? two(a, b) : two(low(stream) + a, high(stream) + b);
-        stream = now;
-        return two(
-            activate(low(now) * scale[channel] + offset[channel]),
-            activate(high(now) * scale[channel + 1] + offset[channel + 1]));
+      // All is read before anything is written, or every read would wait for the write before it.
+      if (kind != STEM)
+        each(0, CHANNELS, [&](Row, int, float& a, float& b, int index) {
+          const u32 stream = shared.stream[index][thread];
+          a += low(stream);
+          b += high(stream);
+        });
+      each(0, CHANNELS, [&](Row row, int channel, float& a, float& b, int index) {
+        const float2 scale = constant(numbers, channel), offset = constant(numbers, CHANNELS + channel);
+        shared.stream[index][thread] = two(a, b);
+        put(row, channel, activated(fmaf(a, scale.x, offset.x), fmaf(b, scale.y, offset.y)));
       });
       numbers += 2 * CHANNELS;
     } else if (kind == FIRST) {
-      store(0, CHANNELS, [&](Row, int channel, float a, float b, int) {
-        return two(activate(a + numbers[channel]), activate(b + numbers[channel + 1]));
+      each(0, CHANNELS, [&](Row row, int channel, float& a, float& b, int) {
+        const float2 bias = constant(numbers, channel);
+        put(row, channel, activated(a + bias.x, b + bias.y));
       });
       numbers += CHANNELS;
 #if POOLED
     } else if (kind == POOLING) {
-      store(REGULAR, CHANNELS, [&](Row, int channel, float a, float b, int) {
-        return two(activate(a + numbers[channel]), activate(b + numbers[channel + 1]));
+      each(REGULAR, CHANNELS, [&](Row row, int channel, float& a, float& b, int) {
+        const float2 bias = constant(numbers, channel);
+        put(row, channel, activated(a + bias.x, b + bias.y));
       });
       workers_sync();
-      pool_bias(shared, numbers + CHANNELS);
-      store(0, REGULAR, [&](Row row, int channel, float a, float b, int) {
+      pool_bias(shared, numbers);
+      each(0, REGULAR, [&](Row row, int channel, float& a, float& b, int) {
         const float* bias = shared.bias + (row.board < 0 ? 0 : row.board) * REGULAR + channel;
-        return two(activate(a + numbers[channel] + bias[0]), activate(b + numbers[channel + 1] + bias[1]));
+        a += bias[0];
+        b += bias[1];
       });
+      each(0, REGULAR, [&](Row row, int channel, float& a, float& b, int) { put(row, channel, activated(a, b)); });
       numbers += CHANNELS + 3 * POOLED * REGULAR;
 #endif
     } else {
-      store(0, CHANNELS, [&](Row, int, float a, float b, int) { return two(a, b); });
+      each(0, CHANNELS, [&](Row row, int channel, float& a, float& b, int) { put(row, channel, two(a, b)); });
     }
     written_for_tensor_cores();
     workers_sync();
