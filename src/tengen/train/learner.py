@@ -160,14 +160,10 @@ class Learner:
             found.append(figures)
         return state, jax.tree.map(lambda *each: sum(each[1:], each[0]) / steps, *found)
 
-    def compile(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> None:
-        """Compile the program of `many` for such arguments, which are only looked at. Any thread may call this.
-
-        JAX keeps the program, so the first call of `many` need not compile.
-        """
+    def program(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> Any:
+        """The program of `many` for such arguments, which may be shapes, to be compiled ahead (`tengen.ahead`)."""
         arguments = (state, self._numbers, key, sample, data)
-        lowered = self._many.lower(*arguments, jnp.int32(1)) if self._loops else self._one.lower(*arguments)
-        lowered.compile()
+        return self._many.lower(*arguments, jnp.int32(1)) if self._loops else self._one.lower(*arguments)
 
     @property
     def block(self) -> int:
