@@ -9,7 +9,7 @@
 //
 // Defined by the caller: HEIGHT and WIDTH of the board, INPUTS and CHANNELS, POOLED channels (0: none), OUTPUTS of the neck,
 // ACTIVATION (0 relu, 1 mish, 2 silu), SIDE of the board as a pool is scaled, LAYERS and KINDS (of each layer, as below), BATCH,
-// DEPTH (stages), SLICES (of 16 inputs in a stage, at most) and SHARED (bytes of shared memory).
+// GROUPS of boards (1 or 2), DEPTH (stages), SLICES (of 16 inputs in a stage, at most) and SHARED (bytes of shared memory).
 
 enum Kind { STEM, FIRST, SECOND, POOLING, SECOND_POOLED, NECK };
 struct bf16 { u16 bits; };
@@ -18,13 +18,12 @@ constexpr int WARPGROUPS = 3, TILES = 2, WORKERS = WARPGROUPS * 128, ALL_TILES =
 constexpr int ALL_ROWS = ALL_TILES * 64, THREADS = WORKERS + 128;
 constexpr int STRIDE = WIDTH + 1, HALO = STRIDE + 1, PITCH = (HEIGHT + 1) * STRIDE;
 constexpr int LENGTH = (HEIGHT - 1) * STRIDE + WIDTH;  // rows from the first point of a board to its last
-// Two groups of boards waste fewer rows than one if a board is small: the last line of a group needs no empty one.
-constexpr int GROUPS = LENGTH <= ALL_ROWS / 2 ? 2 : 1, GROUP_ROWS = ALL_ROWS / GROUPS;
+constexpr int GROUP_ROWS = ALL_ROWS / GROUPS;  // the last board of a group needs no empty line
 constexpr int IN_GROUP = (GROUP_ROWS - LENGTH) / PITCH + 1, BOARDS = GROUPS * IN_GROUP;
 constexpr int ROWS = HALO + GROUPS * (GROUP_ROWS + HALO), POINTS = HEIGHT * WIDTH;
 constexpr int SLICE = 16 * CHANNELS;  // numbers
 constexpr int REGULAR = CHANNELS - POOLED, SUMS = CHANNELS / 2;
-static_assert(LENGTH <= ALL_ROWS, "a board fits");
+static_assert(LENGTH <= GROUP_ROWS, "a board fits");
 static_assert(OUTPUTS <= CHANNELS, "the neck is no wider than the tower");
 
 // In shared memory. Eight channels of a row are 16 bytes, the unit of the tensor cores.

@@ -25,6 +25,7 @@ from tengen.nets.specs import Activation
 
 _CHANNELS = (96, 128)
 _ROWS = 384  # that a block of threads has: the points of its boards, and empty ones
+_LEAST_SHARE = 0.65  # of the rows that points must have: with fewer, the layers are faster
 _WORKERS = 384  # threads that multiply
 _MOST_SHARED = 227 * 1024  # bytes
 _FEWEST_STAGES, _MOST_STAGES = 3, 8
@@ -111,6 +112,7 @@ class PackedTower(nnx.Module):
                 LAYERS=len(self.kinds),
                 KINDS="{" + ", ".join(map(str, self.kinds)) + "}",
                 BATCH=batch,
+                GROUPS=plan.groups,
                 DEPTH=plan.depth,
                 SLICES=plan.slices,
                 SHARED=plan.shared,
@@ -146,6 +148,7 @@ class _Plan(NamedTuple):
     """How a block of threads uses its memory."""
 
     boards: int  # at once
+    groups: int  # of boards, each with half of the rows or all of them
     shared: int  # bytes
     depth: int  # stages of weights
     slices: int  # of 16 inputs in a stage, at most
@@ -154,9 +157,8 @@ class _Plan(NamedTuple):
 def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
     """None if the program does not support them."""
     stride, pitch, length = width + 1, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
-    groups = 2 if length <= _ROWS // 2 else 1
-    boards = groups * ((_ROWS // groups - length) // pitch + 1)
-    if length > _ROWS or boards * pooled > _WORKERS:
+    boards, groups = max((groups * max((_ROWS // groups - length) // pitch + 1, 0), groups) for groups in (1, 2))
+    if boards * height * width < _LEAST_SHARE * _ROWS or boards * pooled > _WORKERS:
         return None
     rows = stride + 1 + groups * (_ROWS // groups + stride + 1)
     pool = 4 * (max(2 * _WORKERS, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
@@ -166,7 +168,7 @@ def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
         stage = 32 * channels * slices + 16  # with two barriers
         depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
         if depth >= _FEWEST_STAGES:
-            return _Plan(boards, fixed + depth * stage, depth, slices)
+            return _Plan(boards, groups, fixed + depth * stage, depth, slices)
     return None
 
 
