@@ -10,7 +10,7 @@ from tengen.context import GameContext
 from tengen.errors import OptionError, TengenError
 from tengen.games.players import First, Player
 from tengen.match import players
-from tests.context.test_moves import Hashed
+from tests.context.test_context_moves import Hashed
 from tests.helpers.contexts import SEARCH, SIDES, TIC_TAC_TOE, Speaker, idle
 
 FIRST = Player("first", First(TIC_TAC_TOE))
