@@ -20,6 +20,7 @@ from tengen import schema
 from tengen.config import reader
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import current_key
+from tengen.run.metrics import is_number
 from tengen.schema.declaration import NUMBERS, FlatSetting, Rule, expected, shape
 
 Settings = dict[str, Any]  # value by full name, in plain data
@@ -259,11 +260,6 @@ def _key(written: str, known: Mapping[str, FlatSetting]) -> str:
     depth = section.count(".") + 1 if section else 0
     shown = dict.fromkeys(".".join(key.split(".")[: depth + 1]) for key in below)
     raise _Wrong(f"{written}: {schema.unknown('key', '', shown)}")
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a number; True and False are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _together(problems: Sequence[str]) -> list[str]:

@@ -10,7 +10,6 @@ ends at once. `LocalExecutor` runs trials as processes on this machine, each wit
 
 import contextlib
 import json
-import math
 import os
 import queue
 import shutil
@@ -98,7 +97,7 @@ def measured(folder: Path) -> TrialResult:
     for line in metrics.read(folder / metrics.NAME).lines:
         unlearned = line.get("figures") == {}  # nothing since the run was started again: what is null is as it was
         for full, value in schema.leaves(line, f"{line['kind']}."):
-            if value is None or (metrics.is_number(value) and math.isfinite(value)):
+            if value is None or (metrics.finite(value) is not None):
                 values[full] = values.get(full) if value is None and unlearned else value
     played = results.read(folder / results.OF_RUN)
     return TrialResult("done", values, tuple((m.a, m.b, m.wins, m.draws, m.losses) for m in played))

@@ -15,6 +15,7 @@ from tengen.match import ratings, results
 from tengen.match.match_games import SUMMARY
 from tengen.match.results import MatchResult
 from tengen.run import networks
+from tengen.run.metrics import finite
 from tengen.web.curves import AXES, brief
 from tengen.web.folders import inside
 
@@ -208,8 +209,3 @@ def _kind(name: str) -> str:
     if networks.parse(name) is not None or name == networks.UNTRAINED:
         return "network"
     return "reference" if ratings.is_reference(name) else "other"
-
-
-def finite(value: Any) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if number else None
