@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -119,6 +120,13 @@ def test_every_file_of_tests_is_named_after_a_module() -> None:
             strays.append(str(place))
     assert not strays
     assert not [place for place in WHOLE if not (tests / place).exists()]
+
+
+def test_the_map_names_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|cu))`", text))
+    assert len(named) > 50
+    assert not [name for name in named if not (PACKAGE / name).exists() and not (ROOT / name).exists()]
 
 
 def test_declared_shapes_are_checked_in_tests_alone() -> None:

@@ -18,7 +18,7 @@ from tengen.interop.lc0 import weights_file
 from tengen.loop.parts import export
 from tengen.protocol import messages
 from tengen.protocol.encoding import decode, encode
-from tengen.run import directory
+from tengen.run import config_file
 from tengen.train.checkpoints import Checkpoints
 from tests.data.format.test_tars import fill as lc0_tar
 from tests.helpers.compilations import Compilations
@@ -319,7 +319,7 @@ def test_settings_that_change_while_it_trains(tmp_path: Path) -> None:
         core.post(START)
         chunks(tmp_path, 0, 4)
         eventually(lambda: core.session and core.session.place.step > 1, told.lines)
-        directory.change(tmp_path, ["train.lr_scale=0.5", "daemon.steps_per_network=3", "daemon.loader.readers=1"])
+        config_file.change(tmp_path, ["train.lr_scale=0.5", "daemon.steps_per_network=3", "daemon.loader.readers=1"])
         eventually(lambda: told.networks, told.lines)
         assert core.session.trainer.config.train.lr_scale == 0.5
         assert core.session.trainer.learner._step._cache_size() == 1, "nothing is compiled again"

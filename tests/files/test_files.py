@@ -27,7 +27,7 @@ from tengen.match import results
 from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
 from tengen.roles import replay
-from tengen.run import children, directory, metrics, networks, part_status
+from tengen.run import children, config_file, metrics, networks, part_status
 from tengen.sweep import folder
 from tengen.sweep.folder import SweepFolder
 
@@ -77,7 +77,7 @@ RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a chunk": ("a.npz", chunk.read_chunk),
     "the meta of a chunk": ("a.npz", chunk.read_meta),
     "a configuration": ("a.yaml", config.load),
-    "the configuration of a run": ("config.yaml", lambda path: directory.check(config.load("go5"), path.parent)),
+    "the configuration of a run": ("config.yaml", lambda path: config_file.check(config.load("go5"), path.parent)),
     "the lock of a run": (".lock", lambda path: locked(path.parent)),
     "games as SGF": ("a.sgf", load_records),
     "games as text": ("a.txt", load_records),

@@ -20,7 +20,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts.running import is_full
 from tengen.protocol import messages
 from tengen.protocol.messages import Stage
-from tengen.run import directory
+from tengen.run import config_file
 from tengen.run.part import Progress
 from tengen.words import first_few
 
@@ -188,7 +188,7 @@ class Core:
             raise TengenError(f"{self._path} is being trained already: stop_training first")
         config = configuration.load(path, self._overrides)
         base = configuration.base_of(path, config.run.name, self._base)
-        config, notes = directory.settled(config, base, self._overrides)
+        config, notes = config_file.settled(config, base, self._overrides)
         for note in notes:
             self._log("info", note)
         session = self.session

@@ -26,7 +26,7 @@ from tengen.monitor.display import Display
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.run import children, metrics, networks, part_status
 from tengen.run.children import KINDS, ChildProcess
-from tengen.run.directory import ConfigWatch
+from tengen.run.config_file import ConfigWatch
 from tengen.run.goals import RunCounts, reached
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part import Progress, Stop

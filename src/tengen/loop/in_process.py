@@ -17,7 +17,7 @@ from tengen.match.results import MatchResult
 from tengen.monitor.display import Display
 from tengen.monitor.reporting import RunReporter
 from tengen.run import goals, safe_exit
-from tengen.run.directory import ConfigWatch
+from tengen.run.config_file import ConfigWatch
 from tengen.run.goals import RunCounts, SteadyProgress, TimeBudget
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
