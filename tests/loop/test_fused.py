@@ -292,7 +292,7 @@ def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
         for words in (
             f"{steps[-1].name} is corrupt",
             f"a damaged chunk was set aside: {chunks[-1].path}.corrupt",
-            "passed over, no network of this run: ",
+            "skipped, not a network of this run: ",
             "skipped 1 invalid line: line",
             "removed the last line, of which only",
             f"going on from step {int(steps[-2].name.removeprefix('step_')):,}",

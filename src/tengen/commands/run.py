@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
     if args.parts is not None and mode != "async":
         raise OptionError("--parts: only --mode async has parts to choose from")
     if args.address is not None and mode != "cluster":
-        raise OptionError("--address: only --mode cluster runs on one")
+        raise OptionError("--address: only --mode cluster needs one")
     if isinstance(config, configuration.TrainerConfig) and mode != "fused":
         raise OptionError(f"--mode {mode}: a training of roles ({args.config}) runs in one process; leave it out")
     from tengen.loop.launching import RunRequest, launch

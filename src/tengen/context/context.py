@@ -75,7 +75,7 @@ class GameContext:
         if function is None:
             return lambda found: self.on(label, found, batch_size=batch_size, fields=fields, features=features)
         if self._state != "new":
-            raise TengenError(f"on: {label}: the games have begun; say who listens before start()")
+            raise TengenError(f"on: {label}: the games have begun; call on() before start()")
         if label in self._listeners:
             raise TengenError(f"on: {label} has a function already")
         others = ACTORS if label == "actor" else ("actor",) if label in ACTORS else ()

@@ -120,7 +120,7 @@ class Core:
         if (new >= wanted or self._immediately) and session.has_data:
             self._immediately = False
             session.begin()
-            self._log("info", f"training network {session.place.networks + 1:,}, {new:,} new chunks have come")
+            self._log("info", f"training network {session.place.networks + 1:,}, {new:,} new chunks")
             return
         if self._immediately or new >= wanted:
             words = f"there is nothing to learn from yet: {session.loader.waiting('train')}"
@@ -220,7 +220,7 @@ class Core:
         if self.session is None:
             raise TengenError("there is no network to export: start_training first, with a configuration")
         if not self.session.export_soon():
-            self._log("info", "the network as it is has been exported already, or is about to be")
+            self._log("info", "the current network has been exported already, or is about to be")
 
     def _open(self, config: configuration.Config, base: Path) -> None:
         self._close()

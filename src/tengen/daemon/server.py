@@ -305,7 +305,7 @@ def _make_way(path: Path) -> None:
     except OSError:
         return
     if not stat.S_ISSOCK(kind):
-        raise TengenError(f"--listen {path}: there is something else, expected a new path or an old socket")
+        raise TengenError(f"--listen {path}: is not a socket; choose another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:

@@ -248,7 +248,7 @@ def check(base: Path) -> None:
         if base.is_dir():
             if (base / RUN_FILE).exists():
                 return
-            what = f"no run, because it has no {RUN_FILE}" if any(base.iterdir()) else "empty, so there is no run"
+            what = f"not a run, because it has no {RUN_FILE}" if any(base.iterdir()) else "empty, so there is no run"
             raise TengenError(f"{base}: is {what}; `{program()} run CONFIG --base {base}` starts one")
         what = "is a file, expected the folder of a run" if base.exists() else "there is no such folder"
     except OSError as error:

@@ -123,7 +123,7 @@ class SweepFolder:
         try:
             return schema.read_json(cls, path)
         except OptionError as error:
-            raise TengenError(f"{error}; mend the file, or choose another --base") from None
+            raise TengenError(f"{error}; correct the file, or choose another --base") from None
 
 
 def _differences(old: SweepPlan, new: SweepPlan, free: Sequence[str]) -> list[str]:

@@ -170,7 +170,7 @@ def _key(override: str) -> str:
 def _own_goal(config: Any, kind: str) -> tuple[str, Number]:
     goal = {unit: amount for unit in UNITS if (amount := getattr(config.goal, unit)) is not None}
     if len(goal) != 1:
-        raise OptionError(f"--strategy {kind}: shares a budget out; give --minutes, --steps, --games or --rows")
+        raise OptionError(f"--strategy {kind}: divides a budget; give --minutes, --steps, --games or --rows")
     return next(iter(goal.items()))
 
 

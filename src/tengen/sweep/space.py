@@ -193,7 +193,7 @@ def _axis(text: str, option: str, known: Mapping[str, FlatSetting], config: Any)
         raise _Wrong(f"expected {option} section.key=values")
     key = _key(".".join(map(str, current_key(config, tuple(written.strip().split("."))))), known)
     if key.startswith("goal."):
-        raise _Wrong(f"{key}: how long a trial goes on is said by --minutes, --steps, --games or --rows")
+        raise _Wrong(f"{key}: the length of a trial is set by --minutes, --steps, --games or --rows")
     low, dots, rest = values.partition("..")
     if not dots:
         return _choice(key, values)
@@ -222,7 +222,7 @@ def _range(key: str, low: str, high: str, log: bool, known: FlatSetting) -> Valu
     kind, rule, wanted = known.shape.kind, known.rule, expected(known.shape._replace(optional=False), known.rule)
     ends = reader.plain(low.strip()), reader.plain(high.strip())
     if kind not in NUMBERS:
-        raise _Wrong(f"{key}: is no number but {wanted}; write a list of values")
+        raise _Wrong(f"{key}: is not a number but {wanted}; write a list of values")
     if not all(is_number(end) and math.isfinite(end) for end in ends):
         raise _Wrong(f"{key}: expected LOW..HIGH, two numbers, got {schema.quote(f'{low}..{high}')}")
     if not ends[0] < ends[1]:

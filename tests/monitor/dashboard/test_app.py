@@ -268,7 +268,7 @@ def test_garbage_is_shown_as_such() -> None:
         async with showing(ChildClient([*STANDIN, "--garbage"]), (160, 50)) as (app, pilot):
             await until(pilot, lambda: app.model.status is not None and app.model.status.training.step > 100)
             await settle(app, pilot)
-            assert "no message: no JSON" in text(app)
+            assert "not a message: not valid JSON" in text(app)
             assert "TRAINING" in screen(app)[0]
 
     drive(main())

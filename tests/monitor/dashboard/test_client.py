@@ -132,7 +132,7 @@ def test_garbage_is_told_as_such_and_the_rest_is_heard() -> None:
         reasons = [event.text for event in lines(heard, "garbage")]
         assert "expected at most 4,194,304" in reasons[-2]
         assert any("training_status: run: expected text, got 7" in reason for reason in reasons)
-        assert "no message: StopTraining is for the daemon, not from it" in reasons
+        assert "not a message: StopTraining is for the daemon, not from it" in reasons
         await client.close()
 
     asyncio.run(main())

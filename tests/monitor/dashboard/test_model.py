@@ -36,7 +36,7 @@ def test_the_log_has_everything_for_people_in_its_order() -> None:
         Log("info", "three\nlines\nof text"),
         Error("no space", "chunk 7", True),
         Error("no device", "", False),
-        LogLine("garbage", "no message: no JSON"),
+        LogLine("garbage", "not a message: no JSON"),
         StopTraining(),
     )
     assert texts(model) == [
@@ -46,8 +46,8 @@ def test_the_log_has_everything_for_people_in_its_order() -> None:
         "of text",
         "error: chunk 7: no space",
         "error: no device; it does not go on",
-        "no message: no JSON",
-        "StopTraining is nothing that the daemon should say",
+        "not a message: no JSON",
+        "StopTraining is not a message that the daemon sends",
     ]
     assert [line.kind for line in model.lines] == ["stderr", *["info"] * 3, "error", "error", "garbage", "garbage"]
 
@@ -156,8 +156,8 @@ def test_last_words_are_what_came_after_the_last_status() -> None:
 
 
 def test_one_that_only_talks_on_its_output_has_last_words_too() -> None:
-    assert heard(LogLine("garbage", "no message: no JSON: x")).tail() == ["no message: no JSON: x"]
-    assert heard(LogLine("garbage", "no message: no JSON: x"), LogLine("stderr", "why")).tail() == ["why"]
+    assert heard(LogLine("garbage", "not a message: not valid JSON: x")).tail() == ["not a message: not valid JSON: x"]
+    assert heard(LogLine("garbage", "not a message: not valid JSON: x"), LogLine("stderr", "why")).tail() == ["why"]
 
 
 @pytest.mark.parametrize(

@@ -249,10 +249,10 @@ def understood(line: bytes) -> Any:
     try:
         message = decode(line)
     except (ProtocolError, OverflowError) as error:
-        return LogLine("garbage", f"no message: {error}")
+        return LogLine("garbage", f"not a message: {error}")
     if isinstance(message, TrainingStatus | NetworkExported | Error | Log):
         return message
-    return LogLine("garbage", f"no message: {type(message).__name__} is for the daemon, not from it")
+    return LogLine("garbage", f"not a message: {type(message).__name__} is for the daemon, not from it")
 
 
 async def _reading(pipe: IO[bytes] | None, closing: contextlib.AsyncExitStack) -> asyncio.StreamReader:

@@ -110,7 +110,7 @@ class Model:
             self.ended = event
             self._write("note" if event.code == 0 else "error", event.words)
         else:
-            self._write("garbage", f"{type(event).__name__} is nothing that {self.who} should say")
+            self._write("garbage", f"{type(event).__name__} is not a message that {self.who} sends")
 
     def turn(self) -> str:
         known = self.views()
