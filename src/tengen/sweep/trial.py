@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from typing import Literal, Protocol
 from tengen import schema
 from tengen.errors import TengenError
 from tengen.files import lock
-from tengen.jax_setup import gpu_share
+from tengen.jax_setup import gpu_share, nvidia_smi
 from tengen.match import results
 from tengen.run import children, metrics
 from tengen.run.children import GRACE, PATIENCE
@@ -212,13 +211,7 @@ def gpus(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
         return ()
     if _VISIBLE in environment:
         return tuple(name for text in environment[_VISIBLE].split(",") if (name := text.strip()))
-    if shutil.which("nvidia-smi") is None:
-        return ()
-    try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+    lines = [line for line in nvidia_smi("-L") if line.startswith("GPU ")]
     return tuple(str(number) for number in range(len(lines)))
 
 
