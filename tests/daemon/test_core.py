@@ -332,7 +332,8 @@ def test_chunks_of_lc0_become_networks_for_lc0(tmp_path: Path) -> None:
     lc0_tar(tmp_path / "selfplay", 8)
     (tmp_path / "selfplay" / "training.999.gz").write_bytes(b"no chunk")
     focus = "daemon.loader.diff_focus={slope: 1, least: 0.5, power: 1, q_weight: 6, policy_scale: 3.5}"
-    with running(tmp_path, "net.name=b1c8-se-lc0", "net.heads=[moves_left]", focus) as (core, told):
+    small = ("net.name=b1c8-se-lc0", "net.heads=[moves_left]", "selfplay.stages=[]")
+    with running(tmp_path, *small, focus) as (core, told):
         core.post(messages.StartTraining("chess"))
         eventually(lambda: told.networks, told.lines)
     assert told.errors == []
