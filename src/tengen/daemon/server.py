@@ -1,10 +1,5 @@
 """The clients of the daemon: standard input and output, and any number on a Unix socket.
 
-    with Server(heard) as server:
-        server.add_standard(source, sink)
-        server.listen(path)
-        server.tell(Log("info", "hello"))        # to all of them
-
 `heard(client, message)` is called on the clients' threads. Invalid lines are answered here, and logged.
 """
 

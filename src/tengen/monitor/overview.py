@@ -1,8 +1,5 @@
 """The status of a run, from its folders alone, wherever its parts run. For `tengen status`.
 
-    found = overview.look(base)
-    print(overview_text.describe(found))
-
 Changes nothing in the run and needs no JAX. What cannot be read is listed among the problems.
 """
 

@@ -1,9 +1,5 @@
 """The settings that a sweep varies, by their full names in the configuration, each a list of values or a range.
 
-    --grid train.optimizer.learning_rate=1e-3,3e-4      a list, written as in YAML
-    --random train.optimizer.learning_rate=1e-4..1e-2:log
-    --random search.simulations=16..64
-
 Names and limits come from the declaration of the configuration, so that mistakes are found before anything starts.
 """
 

@@ -1,11 +1,6 @@
 """What the dashboard listens to: a child process, a daemon on a Unix socket, or a daemon that it starts there.
 
-    client = ChildClient(["tengen", "daemon", "go9"])
-    client.hear = hear                # called with every event (see model.py)
-    await client.start()              # returns at once
-    client.send(StopTraining())
-
-Everything is asyncio, nothing blocks, and nothing raises: errors are events.
+`hear` is called with every event (model.py). All of it is asyncio; nothing blocks or raises, and errors are events.
 """
 
 import abc

@@ -1,9 +1,4 @@
-"""What the dashboard knows from what it has heard. Pure: no terminal, no processes, no clock.
-
-model = Model("go9")
-model.hear(status, now=12.0)      # a message of the protocol, or one of the events below
-model.lines, model.status, model.curve, model.networks(now=13.0)
-"""
+"""What the dashboard knows from what it has heard. Pure: no terminal, no processes, no clock."""
 
 import re
 from collections import deque
