@@ -21,7 +21,7 @@ class Drawing:
     is what viewers show when the mouse is on it.
     """
 
-    def __init__(self, width: float, height: float, background: str = "#ffffff") -> None:
+    def __init__(self, width: float, height: float) -> None:
         self.size = (width, height)
         self._root = xml.Element(
             "svg",
@@ -34,7 +34,7 @@ class Drawing:
             },
         )
         self._here = self._root
-        self.rectangle(0, 0, width, height, fill=background)
+        self.rectangle(0, 0, width, height, fill="#ffffff")
 
     def title(self, text: str) -> None:
         """What the picture shows, for those who cannot see it."""

@@ -15,7 +15,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.context import batches, evaluating, listeners, replies
 from tengen.context.batches import Batch, TrainRows
 from tengen.context.exchange import BatchExchange, ContextStopped, Stats
-from tengen.context.group import Group, News
+from tengen.context.group import Group, TurnEvents
 from tengen.context.listeners import ACTORS, COLOURS, LABELS, Features, Listener
 from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
@@ -105,7 +105,7 @@ class GameContext:
             exchange.begin(begun)
             atexit.register(self.stop)
 
-    def _prepare(self, labels: dict[str, str]) -> tuple[BatchExchange, list[News]]:
+    def _prepare(self, labels: dict[str, str]) -> tuple[BatchExchange, list[TurnEvents]]:
         settings, thinking = self.settings, self._thinking
         actors = {label: self._listeners[label] for label in dict.fromkeys(labels[actor] for actor in ACTORS)}
         train = self._listeners.get("train")
