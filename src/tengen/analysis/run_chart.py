@@ -91,11 +91,8 @@ def draw(
     times = {x: clock(x) for x in _times(end)}
     if curve:
         marks = [RatingMark("", point.elo, point.error, point.elapsed) for point in curve]
-        marks += (
-            [RatingMark(one.name, one.elo, 0.0, None) for one in ratings.players if is_reference(one.name)]
-            if ratings
-            else []
-        )
+        references = [one for one in ratings.players if is_reference(one.name)] if ratings else []
+        marks += [RatingMark(one.name, one.elo, 0.0, None) for one in references]
         about = "time; bars hold 95 %, compared with the other players"
         _draw_ratings(drawing, _box(_TOP, _PANEL), (0.0, 1.02 * end), about, marks, times)
     _draw_losses(drawing, _box(_TOP + (panels - 1) * _PANEL, _PANEL), (0.0, 1.02 * end), lines, times)

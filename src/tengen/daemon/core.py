@@ -265,8 +265,9 @@ class Core:
         if words != self.now.words:
             self.now = replace(self.now, words=words)
         if self.session is not None:
-            steps = self.session.trainer.step
-            self.session.notice.show(Progress(f"{stage.lower().replace('_', ' ')}: {words}", figures={"steps": steps}))
+            figures = {"steps": self.session.trainer.step}
+            doing = f"{stage.lower().replace('_', ' ')}: {words}"
+            self.session.status_writer.show(Progress(doing, figures=figures))
 
     def _pause(self, seconds: float) -> None:
         """Wait, unless there is a message to handle."""
