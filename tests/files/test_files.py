@@ -22,8 +22,7 @@ from tengen.engine.gtp.commands import GtpError
 from tengen.engine.gtp.go_commands import _record as load_sgf
 from tengen.errors import TengenError
 from tengen.files import lock
-from tengen.match import match_games
-from tengen.match import results
+from tengen.match import match_games, results
 from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
 from tengen.roles import replay
