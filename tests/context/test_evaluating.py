@@ -82,7 +82,7 @@ def test_who_cannot_play() -> None:
     context = GameContext(TIC_TAC_TOE, 4, 2)
     with pytest.raises(OptionError, match="evaluate: black: expected a function, a network, its path, .* got 7"):
         context.evaluate(black=7, white="random")
-    with pytest.raises(OptionError, match="engines of others play in `tengen match`"):
+    with pytest.raises(OptionError, match="other engines play in `tengen match`"):
         context.evaluate(black=first, white="gtp:gnugo --mode gtp")
     with pytest.raises(OptionError, match="nonsense: there is no such file or folder"):
         context.evaluate(black="nonsense", white="random")
