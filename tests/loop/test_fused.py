@@ -16,7 +16,7 @@ import jax
 import numpy as np
 import pytest
 
-from tengen import files, match
+from tengen import ahead, files, match
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.records.records import load_records
@@ -36,7 +36,7 @@ from tests.helpers.tiny_runs import Listener, after, never, prepared, tiny
 
 GOAL = "goal.rows=400"
 OFTEN = "rating.minutes=0.05"
-OTHER_PROGRAM = "train.batch=12"  # than those of the other tests, which JAX has compiled already
+OTHER_PROGRAMS = "train.batch=12", "selfplay.games=10"  # than those of the other tests, which JAX has compiled already
 
 
 @pytest.fixture(scope="module")
@@ -469,41 +469,41 @@ def test_searches_and_learning_rate_follow_the_stages_of_the_run(tmp_path: Path)
     ]
 
 
-def test_the_learner_is_compiled_once_in_a_thread_while_games_are_played(
+def test_every_large_program_is_compiled_once_in_a_thread_and_games_are_played_while_the_learner_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a GPU: games go on until the program is there, and learning finds it."""
+    """As on a GPU: games go on until the learner's program is there, and all calls find what was compiled ahead."""
     monkeypatch.setattr(driver, "MOST_PHASES", 6)
     monkeypatch.setattr(Fused, "_compiles_ahead", staticmethod(lambda: True))
-    may_compile, compile_now = threading.Event(), AlphaZeroTrainer.compile
+    may_compile, program = threading.Event(), AlphaZeroTrainer.program
 
-    def waiting(trainer: AlphaZeroTrainer) -> None:
+    def waiting(trainer: AlphaZeroTrainer, data: Any) -> Any:
         may_compile.wait()
-        compile_now(trainer)
+        return program(trainer, data)
 
-    monkeypatch.setattr(AlphaZeroTrainer, "compile", waiting)
+    monkeypatch.setattr(AlphaZeroTrainer, "program", waiting)
     compilations = Compilations()
-    with prepared(tmp_path, GOAL, OTHER_PROGRAM) as loop:
+    with prepared(tmp_path, GOAL, *OTHER_PROGRAMS) as loop:
 
         def stop() -> bool:
             if loop.counts.rows > 2 * loop.config.data.first_rows and not may_compile.is_set():
                 assert loop.trainer.step == 0, "games are played, and learning waits"
                 may_compile.set()
-                loop._ahead.result()
+                ahead.finish(loop._learner)
             return False
 
         loop.run(stop)
     assert loop.trainer.step > 0
-    assert compilations.of("_drawn") == ["compiling_0"], "once, by the thread"
-    assert len(compilations.of("_play")) <= 1, "tracing it ahead does not compile it twice"
+    for name in ("_start", "_play", "append", "_drawn"):
+        assert [thread.rpartition("_")[0] for thread in compilations.of(name)] == ["compiling"], f"{name} once, ahead"
+    assert all(thread.startswith("compiling") for thread in compilations.of("_end"))
 
 
-def test_a_program_that_cannot_be_compiled_ahead_is_left_to_the_first_step() -> None:
-    loop = Fused(tiny(), Path(), Listener())
-    loop.trainer = SimpleNamespace(compile=lambda: 1 / 0)
-    with loop:
-        loop._compile_ahead()
-    assert loop._ahead is None or loop._ahead.done()
+def test_a_program_that_cannot_be_compiled_ahead_is_left_to_its_first_call() -> None:
+    with ahead.Ahead() as threads:
+        jobs = threads.call(lambda: 1 / 0)
+        ahead.finish(jobs)
+        assert ahead.done(jobs)
 
 
 def test_a_run_that_fails_waits_for_the_thread_that_compiles() -> None:
@@ -514,11 +514,9 @@ def test_a_run_that_fails_waits_for_the_thread_that_compiles() -> None:
         may_end.wait()
         events.append("compiled")
 
-    loop.trainer = SimpleNamespace(compile=compile_slowly)
-
     def fail() -> None:
         with contextlib.suppress(RuntimeError), loop:
-            loop._compile_ahead()
+            loop._ahead.call(compile_slowly)
             waits.set()
             raise RuntimeError
         events.append("ended")

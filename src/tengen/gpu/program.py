@@ -25,6 +25,7 @@ from tengen.errors import TengenError
 from tengen.gpu import nvrtc
 
 OLDEST = 80  # Ampere: the oldest supported compute capability
+HOPPER = 90
 _Shape = tuple[tuple[int, ...], Any]  # shape and dtype
 
 
@@ -36,6 +37,8 @@ class Program:
     entry: str
     threads: int  # per block; a multiple of 32
     defines: tuple[tuple[str, str], ...]
+    shared: int = 0  # bytes of shared memory that it gets besides what it declares
+    hopper: bool = False  # whether it uses instructions that only Hopper has
 
     @property
     def source(self) -> str:
@@ -84,7 +87,8 @@ def ptx(program: Program, capability: int) -> str:
     """The program compiled for a compute capability such as 90."""
     # Without fused multiply-add a program rounds as XLA does. Lambdas are functions of the device only if all are.
     flags = "--std=c++17", "--device-as-default-execution-space", "--fmad=false"
-    options = (f"--gpu-architecture=compute_{capability}", *flags)
+    architecture = f"compute_{capability}{'a' if program.hopper else ''}"
+    options = (f"--gpu-architecture={architecture}", *flags)
     return nvrtc.compile_ptx(program.source, program.path, options)
 
 
@@ -117,10 +121,10 @@ def _on_cpu(*inputs: Array, launch: Launch) -> list[Array]:
 def _on_gpu(context: Any, *operands: Any, launch: Launch) -> Any:
     from jaxlib import gpu_triton
 
-    capability = _capability()
+    capability = min(_capabilities())
     program = launch.program
     kernel = gpu_triton.TritonKernel(
-        program.entry, program.threads // 32, 1, 0, ptx(program, capability), "", capability
+        program.entry, program.threads // 32, 1, program.shared, ptx(program, capability), "", capability
     )
     pointers = [gpu_triton.create_array_parameter(0, 16) for _ in (*operands, *launch.outputs)]
     proto = gpu_triton.TritonKernelCall(kernel, *launch.blocks, 1, pointers).to_proto(program.entry, b"")
@@ -128,9 +132,14 @@ def _on_gpu(context: Any, *operands: Any, launch: Launch) -> Any:
     return rule(context, *operands, name=program.entry, opaque=zlib.compress(proto))
 
 
-def _capability() -> int:
-    """The compute capability of the oldest GPU here: newer ones run its programs too."""
-    return min(int(device.compute_capability.replace(".", "")) for device in jax.local_devices(backend="cuda"))
+def _capabilities() -> set[int]:
+    """The compute capabilities of the GPUs here. All of them run programs for the oldest."""
+    return {int(device.compute_capability.replace(".", "")) for device in jax.local_devices(backend="cuda")}
+
+
+def is_hopper() -> bool:
+    """Whether computations run on Hopper GPUs."""
+    return jax.default_backend() == "gpu" and _capabilities() == {HOPPER}
 
 
 mlir.register_lowering(_launch_p, _on_gpu, platform="cuda")

@@ -1,5 +1,6 @@
 """The components of the fused loop: the game, the network and its training, self-play, and the rows on the device."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -7,8 +8,9 @@ import jax.numpy as jnp
 from flax import nnx
 
 from tengen import nets
+from tengen.ahead import Ahead, shapes_on
 from tengen.config.sections import Config
-from tengen.data.format.rows import Rows
+from tengen.data.format.rows import Rows, blank
 from tengen.data.store import buffer
 from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
@@ -22,11 +24,12 @@ _USABLE = 0.9  # of a device's memory: programs need some for themselves
 
 
 class Components:
-    """Built from a configuration alone; knows no files."""
+    """Built from a configuration alone; knows no files. With `ahead`, its threads compile the games' programs."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, ahead: Ahead | None = None) -> None:
         self.config = config  # whose self-play this is
         self.playing = playing = SelfplayDriver(config)
+        self.compiling = ahead.compile(playing.programs()) if ahead else ()  # `begin` and `play` of the lanes
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
@@ -36,7 +39,9 @@ class Components:
         self._append = jax.jit(buffer.append, donate_argnums=0)
         # The learner wants its rows on all devices. Everything is placed explicitly even if there is only one device:
         # arrays that are there by default would cause a second compilation.
-        self._device, self._everywhere = jax.local_devices()[0], self.trainer.learner.everywhere
+        # If a device is named instead of a sharding, arrays of the learner's mesh keep their type: another one.
+        self._device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
+        self._everywhere = self.trainer.learner.everywhere
 
     def change(self, config: Config) -> bool:
         """Use other settings from now on; whether self-play has changed, so that its lanes are new ones.
@@ -74,6 +79,21 @@ class Components:
         """Append the first `count` rows of the block `new` from self-play to the buffer, which is donated."""
         learned = {name: new[name] for name in self.form.fields}
         return self._append(rows, *jax.device_put((learned, count), self._everywhere))
+
+    def collecting_programs(self) -> Iterator[Any]:
+        """The programs for what was played, to be compiled ahead: they bring it to the buffer and to the host."""
+        ring = self._ring_shapes()
+        for room in {lane.selfplay.rows_room for lane in self.lanes.lanes}:
+            rows = jax.eval_shape(lambda room=room: (blank(self.form, room, jnp), jnp.int32(0)))
+            yield self._append.lower(ring, *shapes_on(self._everywhere, rows))
+        yield from self.playing.fetching_programs()
+
+    def learning_program(self) -> Any:
+        """The program of learning from the buffer, to be compiled ahead."""
+        return self.trainer.program((self._ring_shapes(), jax.eval_shape(lambda: jnp.int32(0))))
+
+    def _ring_shapes(self) -> RowBuffer:
+        return shapes_on(self._everywhere, jax.eval_shape(lambda: buffer.make(self.form, self.capacity)))
 
     def load(self, rows: RowBuffer, old: Rows, count: int, block: int | None = None) -> RowBuffer:
         """Append `count` rows from the host, oldest first, to the buffer, which is donated, a `block` at a time."""

@@ -7,7 +7,6 @@ device's memory, and everything that must survive is written in the background.
 import contextlib
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from tengen.ahead import Ahead, Jobs, done, finish
 from tengen.data.store.store import Store
 from tengen.data.store.window import power_law
 from tengen.data.store.writer import Writer
@@ -48,7 +48,9 @@ class Fused(RatedRun):
         self._compiling = 0.0  # seconds that compiling the learner may take
         self._pending: list[PlayedRound] = []
         self._playing = 0.0  # seconds of playing, without compiling
-        self._ahead: Future[None] | None = None  # the learner, as it is being compiled in a thread
+        self._ahead = self._closing.enter_context(Ahead())
+        self._games: Jobs = ()  # programs of the games, as they are compiled in threads
+        self._learner: Jobs = ()  # that of the learner
         self._begun: set[str] = set()  # what this process has done for the first time
 
     def prepare(self) -> None:
@@ -56,7 +58,8 @@ class Fused(RatedRun):
         config, closing = self.config, self._closing
         self._open()
         self.reporter.show("building the network", RunStatus(self._now()))
-        self.components = parts = Components(first_network.local(config, self.base))
+        ahead = self._ahead if self.plays else None
+        self.components = parts = Components(first_network.local(config, self.base), ahead)
         parts.check_memory(self.plays)
         self.trainer, game = parts.trainer, parts.game
         self._open_rater(game, parts.spec, parts.evaluate)
@@ -117,9 +120,8 @@ class Fused(RatedRun):
                     self.reporter.report(self._standing())
                     self._take_changes()
                 self._finish(stop)
-                if self._ahead is not None:
-                    with safe_exit.possible():
-                        wait([self._ahead])
+                with safe_exit.possible():
+                    finish(self._learner)
         except Diverged:
             self._keep_games()  # they are still good
             raise
@@ -141,15 +143,15 @@ class Fused(RatedRun):
 
     def _start_playing(self) -> None:
         start, self.key = jax.random.split(self.key)
-        ahead = self._compile_ahead if self._compiles_ahead() else None
-        self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start, ahead)
+        self._compile_ahead()
+        self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
 
     def _compile_ahead(self) -> None:
-        """Compile the learner in a thread, once: XLA does not hold Python's lock. Errors are left to the first step."""
-        if self._ahead is None:
-            # However the run ends, it waits for the thread: Python must not end while XLA compiles.
-            thread = self._closing.enter_context(ThreadPoolExecutor(1, "compiling"))
-            self._ahead = thread.submit(self.trainer.compile)
+        """Let everything that is needed after the first move be compiled in threads, too."""
+        self._games = self.components.compiling
+        if self._compiles_ahead():
+            self._games += self._ahead.compile(self.components.collecting_programs())
+            self._learner = self._ahead.call(lambda: self.components.learning_program().compile())
 
     @staticmethod
     def _compiles_ahead() -> bool:
@@ -170,6 +172,7 @@ class Fused(RatedRun):
         began, compiled = time.monotonic(), rounds.compiled
         try:
             with safe_exit.possible(not compiled):
+                finish(self._games)
                 self._pending = rounds.play(self.weights, self._collect, budgets)
         except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
@@ -204,8 +207,7 @@ class Fused(RatedRun):
         session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
         if self.counts.rows < self.config.data.first_rows:
             return
-        compiles = self._ahead is not None and not self._ahead.done()
-        if not session.started and (compiles or self._left < self._compiling):
+        if not session.started and (not done(self._learner) or self._left < self._compiling):
             return  # games are played until then, or the run would be over before the first step
 
         def allowed() -> int:

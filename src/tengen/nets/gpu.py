@@ -21,7 +21,7 @@ _WIDEST = 1024  # channels of an input
 _MOST_GROUPS = 128  # vectors of channels that are pooled together: at most one for each thread
 _MOST_SHARED = 48 * 1024  # bytes of shared memory that a program may declare
 _AFFINE = (512, 4)  # threads in a block, and rows per thread
-_ACTIVATIONS = {"relu": 0, "mish": 1, "silu": 2}
+ACTIVATIONS = {"relu": 0, "mish": 1, "silu": 2}
 _TYPES = {"float32": "float", "bfloat16": "bf16"}
 
 
@@ -35,7 +35,7 @@ def _program(entry: str, x: Array, weight: Array, threads: int, activation: Acti
             WEIGHT=_TYPES[weight.dtype.name],
             THREADS=threads,
             CHANNELS=x.shape[-1],
-            ACTIVATION=_ACTIVATIONS[activation],
+            ACTIVATION=ACTIVATIONS[activation],
             **{entry.upper(): 1},
             **more,
         ),

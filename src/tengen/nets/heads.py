@@ -174,8 +174,13 @@ class Heads(nnx.Module):
         self.activation: Activation = spec.activation
         self.kernels = False  # whether Tengen's GPU programs may be used, once folded
 
+    def from_trunk(self, x: Trunk, board: BoardMask, train: bool) -> Float[Array, "batch height width neck"]:
+        """The output of the neck without its bias."""
+        return self.neck.unbiased(shaped(x, self.tip, self.activation, board, train))
+
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Outputs:
-        found = self._from_neck(self.neck.unbiased(shaped(x, self.tip, self.activation, board, train)), board, train)
+        """`x` is the output of the neck without its bias."""
+        found = self._from_neck(x, board, train)
         others = self.value.summary(found.hidden) | (found.extra or {})
         if found.ownership is not None:
             others["ownership"] = found.ownership

@@ -6,16 +6,18 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 from flax import nnx
+from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.nets.blocks import block
-from tengen.nets.board import BoardMask
+from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.heads import OUTPUT_GAIN, BoardSummary, Heads, kinds, outputs
 from tengen.nets.layers import Conv, Dense, activate, convolve
 from tengen.nets.outputs import Outputs
 from tengen.nets.specs import Dtype, Layers, Spec, Tower
+from tengen.nets.tower import PackedTower
 
 Planes = Bool[Array, "batch height width planes"]
 Scalars = Float[Array, "batch scalars"]
@@ -65,14 +67,17 @@ class Stem(nnx.Module):
         self.conv = Conv(side, planes, channels, rngs)
         self.scalars = nnx.data(Dense(scalars, channels, rngs) if scalars else None)
 
-    def __call__(self, planes: Planes, scalars: Scalars, dtype: Dtype) -> Float[Array, "batch height width channels"]:
+    def inputs(self, planes: Planes, scalars: Scalars, dtype: Dtype) -> Float[Array, "batch height width inputs"]:
         """Scalars become channels whose kernel is zero outside its centre: cheaper than adding a tensor."""
-        kernel = self._kernel().astype(dtype)
-        before, after = planes.shape[-1], kernel.shape[2] - planes.shape[-1] - scalars.shape[-1]
-        x = jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, kernel.shape[2] - before))).astype(dtype)
+        inputs, before = self._kernel().shape[2], planes.shape[-1]
+        x = jnp.pad(planes, ((0, 0), (0, 0), (0, 0), (0, inputs - before))).astype(dtype)
         if scalars.shape[-1]:
+            after = inputs - before - scalars.shape[-1]
             x += jnp.pad(scalars, ((0, 0), (before, after))).astype(dtype)[:, None, None]
-        return convolve(x, kernel)
+        return x
+
+    def __call__(self, x: Float[Array, "batch height width inputs"]) -> Trunk:
+        return convolve(x, self._kernel().astype(x.dtype))
 
     def _kernel(self) -> Float[Array, "side side inputs channels"]:
         """For planes, scalars, and padding to a multiple of 16 inputs."""
@@ -97,17 +102,35 @@ class BoardNetwork(Network):
         self.stem = Stem(tower.stem_side, game.planes_shape[2], game.num_scalars, tower.channels, rngs)
         self.blocks = nnx.List([block(tower, n, spec.activation, rngs) for n in range(1, tower.blocks + 1)])
         self.heads = Heads(spec, tower, game, rngs)
+        self.board_shape = game.planes_shape[:2]
+        self.packed: PackedTower | None = nnx.data(
+            None
+        )  # for GPUs that have a program for the whole tower, once folded
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
         board = BoardMask.of(planes, self.full_board)
-        x = self.stem(planes if board.on is None else planes & board.on, scalars, self.dtype)
-        for residual in self.blocks:
-            x = residual(x, board, train)
-        return self.heads(x, board, train)
+        x = self.stem.inputs(planes if board.on is None else planes & board.on, scalars, self.dtype)
+
+        def plain(x: Array) -> Array:
+            x = self.stem(x)
+            for residual in self.blocks:
+                x = residual(x, board, train)
+            return self.heads.from_trunk(x, board, train)
+
+        if self.packed is None or board.on is not None:
+            neck = plain(x)
+        else:
+            neck = lax.platform_dependent(x, cuda=self.packed, default=plain)
+        return self.heads(neck, board, train)
 
     def fold_norms(self) -> None:
         for part in (self.stem, *self.blocks, self.heads):
             part.fold()
+
+    def pack(self) -> None:
+        """Prepares the program for the whole tower, if it supports this network, which must be folded."""
+        if PackedTower.suits(self.stem.conv, list(self.blocks), self.heads, self.board_shape):
+            self.packed = PackedTower(self.stem.conv, list(self.blocks), self.heads, self.spec.activation)
 
 
 class DenseNetwork(Network):

@@ -1,7 +1,7 @@
 """Self-play of a run on this machine, without learning: its games, and the architecture of its network."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -49,6 +49,14 @@ class SelfplayDriver:
         net = nets.fold(nets.build(self.spec, self.game, nnx.Rngs(0), dtype=self.config.net.dtype))
         net.full_board = True  # every lane has boards of one size
         return net
+
+    def programs(self) -> Iterator[Any]:
+        """See `Lanes.programs`."""
+        return self.lanes.programs(self._first)
+
+    def fetching_programs(self) -> Iterator[Any]:
+        """See `Lanes.fetching_programs`."""
+        return self.lanes.fetching_programs(self._first)
 
     def no_weights(self) -> Any:
         """Parameters with which one of Tengen's networks finds all moves equally good and all positions even."""
@@ -117,13 +125,10 @@ def _first_root(tree: Tree) -> Any:
 
 
 class PlayRounds:
-    """Plays games, in calls of about a second. `session` distinguishes their numbers from those of others.
+    """Plays games, in calls of about a second. `session` distinguishes their numbers from those of others."""
 
-    `ahead` is called when XLA begins to compile the games and Python has nothing to do.
-    """
-
-    def __init__(self, lanes: Lanes, session: int, key: jax.Array, ahead: Callable[[], object] | None = None) -> None:
-        self._lanes, self._session, self._key, self._ahead = lanes, session, key, ahead
+    def __init__(self, lanes: Lanes, session: int, key: jax.Array) -> None:
+        self._lanes, self._session, self._key = lanes, session, key
         self._actors: tuple[Actor, ...] | None = None
         self._first: tuple[int, ...] = ()  # numbers of the first new games of each lane, if not 0
         self._pace = Pace(_SECONDS, most=MOST_PHASES)
@@ -146,9 +151,6 @@ class PlayRounds:
             start, self._key = jax.random.split(self._key)
             self._actors = self._lanes.begin(start, self._first)
         phases, began = self._pace.units, time.monotonic()
-        if self._ahead is not None and not self.compiled:
-            self._lanes.trace(weights, self._actors, phases, self._session, budgets)
-            self._ahead()
         playing = self._lanes.play(weights, self._actors, phases, self._session, budgets)
         meanwhile()
         self._actors, finished = playing()

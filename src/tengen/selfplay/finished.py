@@ -1,6 +1,7 @@
 """Finished games as they leave the device: their rows, moves and results."""
 
 import datetime
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
 from tengen.games.core import Game
 from tengen.selfplay.history import History, make_rows
+
+_FEW = 256  # entries that are fetched at least, if there are as many
 
 
 class Finished(NamedTuple):
@@ -177,9 +180,25 @@ def on_host(finished: Finished) -> Finished:
 
 def _fetched(tables: Any, count: int, *, last: bool = False) -> Any:
     """The first or last `count` entries of each table, on the host."""
-    size = 1 << max(count - 1, 0).bit_length()  # one of a few, so that few programs are compiled
+    size = min(size for size in _sizes(tables) if size >= count)
     own = slice(-count, None) if last else slice(count)
     return jax.tree.map(lambda table: table[own], jax.device_get(_end(tables, -size if last else size)))
+
+
+def fetching_programs(finished: Finished) -> Iterator[Any]:
+    """The programs of `on_host` for blocks of these shapes, to be compiled ahead (`tengen.ahead`)."""
+    tables = {name: table for name, table in finished._asdict().items() if not name.endswith("_count")}
+    rows = tables.pop("rows")
+    for each in (rows, tables):
+        yield from (_end.lower(each, size) for size in _sizes(each))
+
+
+def _sizes(tables: Any) -> list[int]:
+    """The numbers of entries that are fetched: all, a quarter, ..., so that few programs are compiled."""
+    found = [len(jax.tree.leaves(tables)[0])]
+    while found[-1] > _FEW:
+        found.append(-(-found[-1] // 4))
+    return found
 
 
 @partial(jax.jit, static_argnums=1)

@@ -4,7 +4,7 @@ of a CPU.
 On a CPU, XLA uses one core for most of what a network does, so each lane has a thread.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
@@ -15,12 +15,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from tengen import games
+from tengen.ahead import shapes_on
 from tengen.config.settings.selfplay import SelfplaySettings, resized, size
 from tengen.cores import cores
 from tengen.data.format.rows import RowFormat, widened
 from tengen.games.core import Game
 from tengen.search.tree import Tree
-from tengen.selfplay.finished import Finished
+from tengen.selfplay.finished import Finished, fetching_programs
 from tengen.selfplay.playing import Actor, Selfplay
 
 Actors = tuple[Actor, ...]  # one for each lane
@@ -130,10 +131,20 @@ class Lanes:
 
         return wait
 
-    def trace(self, weights: Any, actors: Actors, phases: int, session: int, budgets: Budgets = None) -> None:
-        """The part of the first `play` that Python does: JAX keeps the traced programs, and XLA compiles them then."""
-        for number, lane in enumerate(self.lanes):
-            lane.selfplay.play.lower(*self._arguments(number, weights, actors, phases, session, budgets))
+    def programs(self, weights: Any) -> Iterator[Any]:
+        """The programs of `begin` and `play` for weights of these shapes, to be compiled ahead (`tengen.ahead`)."""
+        for lane in dict.fromkeys(self.lanes):
+            yield _start(lane).lower()
+            yield _play(lane, weights).lower()
+
+    def fetching_programs(self, weights: Any) -> Iterator[Any]:
+        """The programs that bring what was played to the host."""
+        for lane, widen in dict(zip(self.lanes, self._widen, strict=True)).items():
+            finished = shapes_on(lane.device, _play(lane, weights).out_info[1])
+            if hasattr(widen, "lower"):  # it is compiled
+                yield widen.lower(finished.rows)
+            rows = shapes_on(lane.device, jax.eval_shape(widen, finished.rows))
+            yield from fetching_programs(finished._replace(rows=rows))
 
     def _arguments(self, number: int, weights: Any, actors: Actors, phases: int, session: int, budgets: Budgets) -> Any:
         """Of `Selfplay.play` in a lane."""
@@ -144,11 +155,20 @@ class Lanes:
         return jax.device_put(weights, device), counted, jnp.int32(phases), jnp.uint32(session)
 
 
+def _start(lane: Lane) -> Any:
+    return lane.selfplay.start.trace(jax.eval_shape(lambda: jax.random.key(0)))
+
+
+def _play(lane: Lane, weights: Any) -> Any:
+    numbers = jax.eval_shape(lambda: (jnp.int32(0), jnp.uint32(0)))  # phases and session
+    return lane.selfplay.play.trace(*shapes_on(lane.device, (weights, _start(lane).out_info)), *numbers)
+
+
 @jax.jit
 def roots(tree: Tree) -> Any:
     """The positions at the roots, [batch, ...]."""
     return tree.states(tree.root)
 
 
-def _widening(small: RowFormat, large: RowFormat) -> Callable[[Any], Any]:
+def _widening(small: RowFormat, large: RowFormat) -> Any:
     return (lambda rows: rows) if small == large else jax.jit(partial(widened, small=small, large=large))

@@ -24,7 +24,8 @@ from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Bucket, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.hosts import SharedLearner
-from tengen.train.learner import Learner, LearnerState, Sampler
+from tengen.train.learner import Learner, Sampler
+from tengen.train.state import LearnerState
 
 _MOST_FAILED = 3  # steps in a row that are not finite: a bad batch is an exception
 _KEPT_WHEN_SKIPPED = ("skipped", "learning_rate")  # figures that skipped steps have as well
@@ -126,9 +127,9 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         """Allow `learn` to use `rows` more rows, which the caller provides."""
         self.feed(self._data if self._data is not None else (), rows)
 
-    def compile(self) -> None:
-        """Compile the program of `train` for data as those last fed. Any thread may call this."""
-        self.learner.compile(self.state, self._key, self._sample, self._data)
+    def program(self, data: Any) -> Any:
+        """The program of `train` for data of these shapes, to be compiled ahead. Any thread may call this."""
+        return self.learner.program(self.state, self._key, self._sample, data)
 
     def learn(self, blocks: Iterator[Mapping[str, Any]]) -> Metrics:
         """Take a step on each batch of the blocks of rows on the host; a block has at most `learner.block` batches.

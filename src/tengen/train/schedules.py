@@ -66,28 +66,29 @@ class Schedule:
         return Schedule.of(kind="constant", initial=float(number))
 
     def __call__(self, step: Array | float) -> Array:
-        """Float32[]: the number at this step."""
-        settings, now = self.settings, jnp.asarray(step, jnp.float32)
+        """Float32[]: the number at this step; on the host if the step is, where nothing need be compiled."""
+        xp: Any = jnp if isinstance(step, Array) else np
+        settings, now = self.settings, xp.asarray(step, xp.float32)
         initial, final = self.scale * settings.initial, self.scale * settings.final
         if settings.kind == "constant":
-            return jnp.float32(initial)
-        left = self._left(now)
+            return xp.float32(initial)
+        left = self._left(now, xp)
         return (left * initial + (1 - left) * final).astype(jnp.float32)
 
-    def _left(self, now: Array) -> Array:
+    def _left(self, now: Any, xp: Any) -> Any:
         settings = self.settings
         if settings.kind == "linear":
-            return jnp.clip(1 - now / settings.length, 0, 1)
+            return xp.clip(1 - now / settings.length, 0, 1)
         if settings.kind == "cosine":
-            return (1 + jnp.cos(math.pi * jnp.clip(now / settings.length, 0, 1))) / 2
+            return (1 + xp.cos(math.pi * xp.clip(now / settings.length, 0, 1))) / 2
         if settings.kind == "exponential":
             # A rate such as 0.99999 rounded to 32 bits would be wrong by percents after a million steps; its logarithm
             # keeps all digits.
-            return jnp.exp(now * math.log(settings.rate)) if settings.rate > 0 else (now == 0).astype(jnp.float32)
+            return xp.exp(now * math.log(settings.rate)) if settings.rate > 0 else (now == 0).astype(xp.float32)
         if settings.kind == "inverse":
             return settings.length / (settings.length + now)
-        passed = jnp.sum(now >= jnp.asarray(settings.boundaries, jnp.float32)) if settings.boundaries else 0
-        return jnp.float32(settings.rate) ** passed
+        passed = xp.sum(now >= xp.asarray(settings.boundaries, xp.float32)) if settings.boundaries else 0
+        return xp.float32(settings.rate) ** passed
 
     def to_dict(self) -> dict[str, Any]:
         return {"settings": asdict(self.settings), "scale": self.scale}

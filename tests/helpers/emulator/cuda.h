@@ -14,12 +14,14 @@
 #define __forceinline__ inline
 #define __noinline__
 #define __shared__ static
+#define __constant__ static
 #define __restrict__
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 #define EMULATED 1
 
 struct dim3 { int x, y, z; };
+struct float2 { float x, y; };
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 static dim3 blockIdx, gridDim;
@@ -101,6 +103,7 @@ static void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::AT_WARP); }
 
 template <class T> static T min(T a, T b) { return a < b ? a : b; }
 template <class T> static T max(T a, T b) { return a > b ? a : b; }
+template <class T> static T __ldg(const T* at) { return *at; }
 template <class T> static T atomicAdd(T* at, T value) { T old = *at; *at += value; return old; }
 template <class T> static T atomicMax(T* at, T value) { T old = *at; if (value > old) *at = value; return old; }
 template <class T> static T atomicOr(T* at, T value) { T old = *at; *at |= value; return old; }

@@ -1,0 +1,199 @@
+"""A whole residual tower as one GPU program (`tower.cu`), for Hopper GPUs.
+
+The program supports the usual networks for Go: plain residual blocks and blocks with global pooling, of 96 or 128
+channels. Its weights are packed when a network is folded. The layers themselves serve other devices and other towers,
+and tests compare with them.
+"""
+
+import enum
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+from jaxtyping import Array, Float
+
+from tengen import gpu
+from tengen.gpu.program import defines
+from tengen.nets.blocks import AnyBlock, BlockChain, PoolChain, Residual
+from tengen.nets.board import BoardMask
+from tengen.nets.gpu import ACTIVATIONS
+from tengen.nets.heads import Heads
+from tengen.nets.layers import Conv
+from tengen.nets.norms import Affine, AnyNorm
+from tengen.nets.specs import Activation
+
+_CHANNELS = (96, 128)
+_ROWS = 384  # that a block of threads has: the points of its boards, and empty ones
+_WORKERS = 384  # threads that multiply
+_MOST_SHARED = 227 * 1024  # bytes
+_FEWEST_STAGES, _MOST_STAGES = 3, 8
+
+
+class _Kind(enum.IntEnum):
+    """As in tower.cu."""
+
+    STEM = 0
+    FIRST = 1
+    SECOND = 2
+    POOLING = 3
+    SECOND_POOLED = 4
+    NECK = 5
+
+
+class PackedTower(nnx.Module):
+    """From the input of the first convolution to the output of the neck, without its bias."""
+
+    def __init__(self, stem: Conv, blocks: list[AnyBlock], heads: Heads, activation: Activation) -> None:
+        norms = [_first_norm(block) for block in blocks]
+        channels = stem.kernel.shape[3]
+        kinds, kernels, numbers = [_Kind.STEM], [_padded(stem.kernel[...], 2)], _affine(norms[0])
+        for block, norm in zip(blocks, [*norms[1:], heads.tip], strict=True):
+            branch = block.branch if isinstance(block, Residual) else None
+            if isinstance(branch, PoolChain):
+                first, second, dense = branch.first.conv, branch.second, branch.pool.dense.kernel[...]
+                kinds += [_Kind.POOLING, _Kind.SECOND_POOLED]
+                numbers += [_bias(first), dense]
+                self.pooled = dense.shape[0] // 3
+            else:
+                assert isinstance(branch, BlockChain)
+                first, second = (step.conv for step in branch.steps)
+                kinds += [_Kind.FIRST, _Kind.SECOND]
+                numbers += [_bias(first)]
+            # Inputs that are added have weights of zero: the rows hold pooled channels there.
+            kernels += [first.kernel[...], _padded(second.kernel[...], 2)]
+            numbers += _affine(norm)
+        neck = heads.neck.kernel[...]
+        kinds.append(_Kind.NECK)
+        kernels.append(jnp.pad(neck, ((0, 0), (0, 0), (0, 0), (0, channels - neck.shape[3]))))
+        self.weights = nnx.Param(jnp.concatenate([_sliced(kernel) for kernel in kernels]))
+        self.numbers = nnx.Param(jnp.concatenate([part.astype(jnp.float32).ravel() for part in numbers]))
+        self.kinds = tuple(int(kind) for kind in kinds)
+        self.inputs, self.channels, self.outputs = kernels[0].shape[2], channels, neck.shape[3]
+        self.activation: Activation = activation
+
+    pooled: int = 0
+
+    @staticmethod
+    def suits(stem: Conv, blocks: list[AnyBlock], heads: Heads, board_shape: tuple[int, ...]) -> bool:
+        """Whether the program supports these parts of a folded network, and boards of that shape."""
+        side, _, _, channels = stem.kernel.shape
+        if stem.kernel.dtype != jnp.bfloat16 or side != 3 or stem.bias is not None or channels not in _CHANNELS:
+            return False
+        branches = [block.branch for block in blocks if isinstance(block, Residual) and _suits(block, channels)]
+        pooled = {branch.pool.dense.kernel.shape[0] // 3 for branch in branches if isinstance(branch, PoolChain)}
+        if len(branches) < len(blocks) or len(pooled) > 1:
+            return False
+        height, width = board_shape
+        neck = heads.neck.kernel.shape[3]
+        fits = neck <= channels and neck % 8 == 0 and isinstance(heads.tip, Affine)
+        return fits and _plan(height, width, channels, max(pooled, default=0)) is not None
+
+    def __call__(self, x: Float[Array, "batch height width inputs"]) -> Float[Array, "batch height width outputs"]:
+        x = _padded(x, 3)
+        batch, height, width, _ = x.shape
+        side = BoardMask(None, height * width).side
+        plan = _plan(height, width, self.channels, self.pooled)
+        assert plan is not None
+        program = gpu.Program(
+            "nets/tower.cu",
+            "tower",
+            threads=_WORKERS + 128,
+            defines=defines(
+                HEIGHT=height,
+                WIDTH=width,
+                INPUTS=self.inputs,
+                CHANNELS=self.channels,
+                POOLED=self.pooled,
+                OUTPUTS=self.outputs,
+                ACTIVATION=ACTIVATIONS[self.activation],
+                SIDE=side,
+                LAYERS=len(self.kinds),
+                KINDS="{" + ", ".join(map(str, self.kinds)) + "}",
+                BATCH=batch,
+                DEPTH=plan.depth,
+                SLICES=plan.slices,
+                SHARED=plan.shared,
+            ),
+            shared=plan.shared,
+            hopper=True,
+        )
+        out = jax.ShapeDtypeStruct((batch, height, width, self.outputs), x.dtype)
+        (found,) = gpu.call(program, [x, self.weights[...], self.numbers[...]], [out], blocks=-(-batch // plan.boards))
+        return found
+
+
+def _suits(block: Residual, channels: int) -> bool:
+    branch = block.branch
+    if block.excite is not None:
+        return False
+    if isinstance(branch, BlockChain):
+        convs, norm = [step.conv for step in branch.steps], branch.steps[0].norm
+        shapes = [(3, 3, channels, channels)] * 2
+    elif isinstance(branch, PoolChain):
+        regular = branch.pool.regular
+        convs, norm = [branch.first.conv, branch.second], branch.first.norm
+        shapes = [(3, 3, channels, channels), (3, 3, regular, channels)]
+        if regular % 8:
+            return False
+    else:
+        return False
+    usual = all(conv.groups == 1 for conv in convs) and convs[-1].bias is None
+    return usual and [conv.kernel.shape for conv in convs] == shapes and isinstance(norm, Affine)
+
+
+class _Plan(NamedTuple):
+    """How a block of threads uses its memory."""
+
+    boards: int  # at once
+    shared: int  # bytes
+    depth: int  # stages of weights
+    slices: int  # of 16 inputs in a stage, at most
+
+
+def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
+    """None if the program does not support them."""
+    stride, pitch, length = width + 1, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
+    groups = 2 if length <= _ROWS // 2 else 1
+    boards = groups * ((_ROWS // groups - length) // pitch + 1)
+    if length > _ROWS or boards * pooled > _WORKERS:
+        return None
+    rows = stride + 1 + groups * (_ROWS // groups + stride + 1)
+    pool = 4 * (max(2 * _WORKERS, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
+    # The rows, the residual stream, numbers of the layer, the pool, and alignment.
+    fixed = 2 * channels * (rows + boards * height * width + 4) + pool + 256
+    for slices in range(channels // 16, 0, -2):
+        stage = 32 * channels * slices + 16  # with two barriers
+        depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
+        if depth >= _FEWEST_STAGES:
+            return _Plan(boards, fixed + depth * stage, depth, slices)
+    return None
+
+
+def _padded(x: Array, axis: int) -> Array:
+    """With as many inputs as a stage of weights has, or a multiple of it."""
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (0, -x.shape[axis] % 32)
+    return jnp.pad(x, widths)
+
+
+def _sliced(kernel: Float[Array, "side side inputs outputs"]) -> Float[Array, " numbers"]:
+    """By place, then eight inputs at a time: for each output, these eight."""
+    side, _, inputs, outputs = kernel.shape
+    return kernel.reshape(side * side, inputs // 8, 8, outputs).swapaxes(2, 3).astype(jnp.bfloat16).ravel()
+
+
+def _first_norm(block: AnyBlock) -> AnyNorm:
+    assert isinstance(block, Residual)
+    branch = block.branch
+    assert isinstance(branch, BlockChain | PoolChain)
+    return branch.first.norm if isinstance(branch, PoolChain) else branch.steps[0].norm
+
+
+def _affine(norm: AnyNorm) -> list[Array]:
+    assert isinstance(norm, Affine)
+    return [norm.scale[...], norm.shift[...]]
+
+
+def _bias(conv: Conv) -> Array:
+    return jnp.zeros(conv.kernel.shape[3]) if conv.bias is None else conv.bias[...]

@@ -1,0 +1,98 @@
+"""The GPU program of whole towers, emulated: the same as the layers one by one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from tengen import games, nets
+from tengen.nets.board import BoardMask
+from tengen.nets.network import BoardNetwork
+from tengen.nets.norms import Norm
+
+pytestmark = pytest.mark.usefixtures("emulated_gpu")
+
+# [network, game and its options, positions]
+TOWERS = {
+    "9x9, pooling, a last block of threads that is not full": ("b3c96", "go", {"size": 9}, 5),
+    "b6c96": ("b6c96", "go", {"size": 9}, 2),
+    "channels that pool are no multiple of 16": ("b2c128-mish", "go", {"size": 7}, 7),
+    "19x19, one board at a time": ("b1c96", "go", {"size": 19}, 2),
+    "a board that is not square": ("b2c96-nogp-silu", "connect_four", {}, 9),
+}
+
+
+def folded(name: str, game: games.Game, dtype: nets.Dtype = "bfloat16") -> BoardNetwork:
+    """A network whose norms and biases do something."""
+    net = nets.build(nets.spec(name), game, nnx.Rngs(0), dtype=dtype)
+    random = np.random.default_rng(0)
+    for _, module in nnx.iter_modules(net):
+        if isinstance(module, Norm):
+            for numbers in (module.scale, module.shift, module.mean, module.variance):
+                numbers[...] = numbers[...] + jnp.asarray(random.uniform(0, 0.5, numbers.shape), jnp.float32)
+    found = nets.fold(net)
+    assert isinstance(found, BoardNetwork)
+    return found
+
+
+def inputs(net: BoardNetwork, game: games.Game, batch: int) -> jax.Array:
+    random = np.random.default_rng(1)
+    planes = jnp.asarray(random.random((batch, *game.planes_shape)) < 0.3).at[..., 0].set(True)
+    scalars = jnp.asarray(random.random((batch, game.num_scalars)), jnp.float32)
+    return net.stem.inputs(planes, scalars, net.dtype)
+
+
+@pytest.mark.parametrize("case", TOWERS)
+def test_a_tower_is_the_same_as_layer_by_layer(case: str) -> None:
+    name, kind, options, batch = TOWERS[case]
+    game = games.make(kind, **options)
+    net = folded(name, game)
+    net.pack()
+    assert net.packed is not None
+    x = inputs(net, game, batch)
+    found = np.asarray(net.packed(x).astype(jnp.float32))
+    exact = folded(name, game, "float32")
+    expected = np.asarray(layer_by_layer(exact, x.astype(jnp.float32)))
+    rounded = np.asarray(layer_by_layer(net, x).astype(jnp.float32))
+    # bfloat16 has eight digits: the program must be as close to the exact numbers as the layers are.
+    error, usual = np.abs(found - expected).max(), np.abs(rounded - expected).max()
+    assert error < 1.5 * usual + 1e-3
+    assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > 0.999
+
+
+def layer_by_layer(net: BoardNetwork, x: jax.Array) -> jax.Array:
+    board = BoardMask(None, x.shape[1] * x.shape[2])
+    x = net.stem(x)
+    for block in net.blocks:
+        x = block(x, board, False)
+    return net.heads.from_trunk(x, board, False)
+
+
+@pytest.mark.parametrize("name", ["b2c64", "b2c256", "b2c96-se", "b2c96-xt4", "b2c96nbt", "b2c96-stem5"])
+def test_other_towers_are_left_to_the_layers(name: str) -> None:
+    net = folded(name, games.make("go", size=5))
+    net.pack()
+    assert net.packed is None
+
+
+def test_float32_is_left_to_the_layers() -> None:
+    net = folded("b1c96", games.make("go", size=5), "float32")
+    net.pack()
+    assert net.packed is None
+
+
+def test_without_such_a_gpu_a_packed_network_uses_the_layers() -> None:
+    game = games.make("go", size=5)
+    net = folded("b1c96", game)
+    planes = jnp.ones((3, *game.planes_shape), bool)
+    scalars = jnp.zeros((3, game.num_scalars))
+
+    def outputs(net: BoardNetwork) -> nets.Outputs:
+        graph, state = nnx.split(net)
+        return jax.jit(lambda state: nnx.merge(graph, state)(planes, scalars))(state)
+
+    expected = outputs(net)
+    net.pack()
+    assert net.packed is not None
+    jax.tree.map(np.testing.assert_array_equal, outputs(net), expected)
