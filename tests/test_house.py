@@ -122,11 +122,13 @@ def test_every_file_of_tests_is_named_after_a_module() -> None:
     assert not [place for place in WHOLE if not (tests / place).exists()]
 
 
-def test_the_map_names_files_that_exist() -> None:
+def test_the_map_names_every_room_and_only_files_that_exist() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     named = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|cu))`", text))
     assert len(named) > 50
     assert not [name for name in named if not (PACKAGE / name).exists() and not (ROOT / name).exists()]
+    places = [path.name + "/" * path.is_dir() for path in PACKAGE.iterdir() if path.name[0] not in "_."]
+    assert not [place for place in places if f"`{place}`" not in text and not place.startswith("py.")]
 
 
 def test_declared_shapes_are_checked_in_tests_alone() -> None:
