@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -19,6 +20,27 @@ PACKAGE = ROOT / "src" / "tengen"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST = 400  # lines
 WITHOUT_MODULES = {"helpers", "oracles", "docs"}  # folders of tests that mirror nothing in the package
+WHOLE = {
+    "test_house.py",
+    "test_oracles.py",
+    "test_packaging.py",
+    "cluster/test_kills.py",
+    "games/test_conformance.py",
+    "games/test_gnugo.py",
+    "loop/parts/test_auditing.py",
+    "loop/parts/test_full_disk.py",
+    "loop/parts/test_kills.py",
+    "loop/parts/test_spoiled.py",
+    "loop/parts/test_waiting.py",
+    "search/test_golden.py",
+    "search/test_invariants.py",
+    "search/test_mctx.py",
+    "search/test_oracle.py",
+    "search/test_solved.py",
+    "testing/test_breakthrough.py",
+    "web/test_browser.py",
+}
+"""Tests of what several modules do together."""
 
 
 def room_of(path: Path) -> str:
@@ -81,6 +103,32 @@ def test_every_folder_of_tests_has_a_counterpart() -> None:
     folders = {path.parent.relative_to(tests) for path in tests.rglob("*.py")} - {Path()}
     mirrored = {folder for folder in folders if folder.parts[0] not in WITHOUT_MODULES}
     assert not [str(folder) for folder in mirrored if not (PACKAGE / folder).is_dir()]
+
+
+def test_every_file_of_tests_is_named_after_a_module() -> None:
+    """`test_MODULE.py`, or `test_MODULE_ASPECT.py` where one file would be too long; a room is its `__init__.py`."""
+    tests = ROOT / "tests"
+    strays = []
+    for path in sorted(tests.rglob("test_*.py")):
+        place = path.relative_to(tests)
+        if place.parts[0] in WITHOUT_MODULES or str(place) in WHOLE:
+            continue
+        folder = PACKAGE / place.parent
+        modules = {folder.name} | {module.stem for module in folder.iterdir()}
+        words = place.stem.split("_")[1:]
+        if not any("_".join(words[:count]) in modules for count in range(1, len(words) + 1)):
+            strays.append(str(place))
+    assert not strays
+    assert not [place for place in WHOLE if not (tests / place).exists()]
+
+
+def test_the_map_names_every_room_and_only_files_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w+\.(?:py|cu))`", text))
+    assert len(named) > 50
+    assert not [name for name in named if not (PACKAGE / name).exists() and not (ROOT / name).exists()]
+    places = [path.name + "/" * path.is_dir() for path in PACKAGE.iterdir() if path.name[0] not in "_."]
+    assert not [place for place in places if f"`{place}`" not in text and not place.startswith("py.")]
 
 
 def test_declared_shapes_are_checked_in_tests_alone() -> None:

@@ -57,6 +57,15 @@ def restricted(backend: str, devices: Sequence[int], environment: Mapping[str, s
     return {_VISIBLE: ",".join(names[number] if names else str(number) for number in devices)}
 
 
+def nvidia_smi(*options: str, seconds: float = 30.0) -> list[str]:
+    """The lines that nvidia-smi prints; none if there is no such program or it fails."""
+    try:
+        found = subprocess.run(["nvidia-smi", *options], capture_output=True, text=True, timeout=seconds, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return found.stdout.splitlines()
+
+
 def gpu_share(gpus: float, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables with which a process sees no GPU (0), or takes only its share of a GPU's memory (below 1).
 

@@ -84,6 +84,10 @@ class _Scripted:
     def play(self, action: int) -> None:
         del action
 
+    def step(self, state: Any, action: int) -> Any:
+        del action
+        return state
+
     def think(self, *limits: Any) -> SearchReport:
         del limits
         return self.reports.pop(0)

@@ -10,7 +10,7 @@ import pytest
 
 from tengen import match
 from tengen.analysis import run_chart
-from tengen.analysis.run_chart import Mark
+from tengen.analysis.run_chart import RatingMark
 from tengen.monitor.summary import RatingPoint
 from tengen.run.changes import SettingChange
 
@@ -88,7 +88,12 @@ def test_the_file_appears_whole_and_a_disk_that_refuses_ends_nothing(tmp_path: P
 
 
 def test_every_player_is_there_and_higher_is_stronger() -> None:
-    marks = [Mark("n1", 100, 20, 0), Mark("n2", 900, 50, 1e6), Mark("n3", 1000, 5880, 2e6), Mark("random", 0, 0, None)]
+    marks = [
+        RatingMark("n1", 100, 20, 0),
+        RatingMark("n2", 900, 50, 1e6),
+        RatingMark("n3", 1000, 5880, 2e6),
+        RatingMark("random", 0, 0, None),
+    ]
     root = xml.fromstring(run_chart.draw_ratings("<run> & co\x00", "samples", marks))
     dots = root.findall(f"{_SVG}circle")
     assert [dot.attrib["class"] for dot in dots] == ["network"] * 3
@@ -109,7 +114,7 @@ def test_every_player_is_there_and_higher_is_stronger() -> None:
 
 
 def test_one_player_alone_or_none() -> None:
-    assert "<circle" in run_chart.draw_ratings("r", "steps", [Mark("n", 0, 0, 5.0)])
+    assert "<circle" in run_chart.draw_ratings("r", "steps", [RatingMark("n", 0, 0, 5.0)])
     assert "<svg" in run_chart.draw_ratings("r", "steps", [])
 
 

@@ -76,7 +76,10 @@ def test_a_job_that_fails_does_not_end_the_others(capfd: pytest.CaptureFixture[s
     told: list[dict[str, object]] = []
     jobs = [("bad", bad), ("nan", lambda: [Figure("a", float("nan"), "x")]), ("good", lambda: [GOOD])]
     assert child.measure(iter(jobs), lambda **message: told.append(message)) == 1
-    assert [message["error"] for message in told if "error" in message] == ["bad: too", "nan: a: nan is no measurement"]
+    assert [message["error"] for message in told if "error" in message] == [
+        "bad: too",
+        "nan: a: nan is not a measurement",
+    ]
     assert [message["figure"]["name"] for message in told if "figure" in message] == ["before", "good"]  # type: ignore[index]
     assert "MemoryError" in capfd.readouterr().err
 

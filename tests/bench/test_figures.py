@@ -7,7 +7,7 @@ import pytest
 
 from tengen import schema
 from tengen.bench import parts, search
-from tengen.bench.figures import STORED, BenchReport, Change, Figure, Machine, changes, read, stored
+from tengen.bench.figures import STORED, BenchReport, Figure, FigureChange, Machine, changes, read, stored
 from tengen.errors import TengenError
 
 GPU = Machine("NVIDIA H200", "gpu", 1, "0.11.2")
@@ -28,7 +28,7 @@ CPU = Machine("cpu", "cpu", 1, "0.11.2")
 def test_a_change_counts_if_it_is_larger_than_the_noise(
     unit: str, before: float, now: float, noise: float, gain: float, verdict: str
 ) -> None:
-    change = Change(Figure("a", now, unit, noise), Figure("a", before, unit))
+    change = FigureChange(Figure("a", now, unit, noise), Figure("a", before, unit))
     assert change.gain == pytest.approx(gain)
     assert change.verdict == verdict
 

@@ -76,7 +76,7 @@ def test_a_cluster_with_another_ray() -> None:
 
 def test_an_address_belongs_to_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "tic_tac_toe", "--address", "auto", "--base", str(tmp_path / "run")]) == 2
-    assert capsys.readouterr().err == "--address: only --mode cluster runs on one\n"
+    assert capsys.readouterr().err == "--address: only --mode cluster needs one\n"
 
 
 @pytest.mark.parametrize(("address", "late", "tries"), [(None, 1, 2), (None, 9, 3), ("auto", 9, 1)])

@@ -18,7 +18,7 @@ from tengen.loop.parts.gate import GatePart
 from tengen.loop.parts.running import Once
 from tengen.match import results
 from tengen.nets.specs import FILE_NAME
-from tengen.run import directory, networks
+from tengen.run import config_file, networks
 from tengen.run.part import Progress, waiting
 from tests.helpers.fake_ray import InlineCluster
 from tests.helpers.run_audit import audit_learner
@@ -269,7 +269,7 @@ def test_self_play_gets_only_networks_that_were_accepted(
     words = ("cluster.gate=true", "cluster.stale_steps=4", "rating.minutes=1000", "goal.rows=600")
     settings = (*words, "gate.games=4", "gate.round_games=4", "gate.simulations=2", "gate.opening_moves=1")
     config, base = tiny(*settings, "gate.share=0.6"), tmp_path / "run"
-    directory.write(config, base, ())
+    config_file.write(config, base, ())
     cluster: Any = InlineCluster(room)
     with ClusterRun(config, base, Listener(), cluster=cluster) as loop:
         loop.prepare()

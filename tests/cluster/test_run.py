@@ -9,7 +9,7 @@ import pytest
 from tengen.cluster.fleet import Fleet
 from tengen.cluster.run import ClusterRun
 from tengen.cores import LIMIT
-from tengen.run import directory, metrics, part_status
+from tengen.run import config_file, metrics, part_status
 from tests.helpers.fake_ray import FleetSetting, InlineCluster
 from tests.helpers.run_audit import audit_learner
 from tests.helpers.tiny_runs import Listener, prepared, tiny
@@ -32,7 +32,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_a_run_reaches_its_goal_and_any_mode_goes_on_with_it(base: Path) -> None:
-    directory.write(tiny(*SETTINGS), base, ())
+    config_file.write(tiny(*SETTINGS), base, ())
     seen: list[part_status.PartStatus] = []
 
     cluster: Any = InlineCluster(2)

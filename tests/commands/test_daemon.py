@@ -120,5 +120,5 @@ def test_a_place_that_cannot_be_listened_at_is_an_error_of_the_user(
         timeout=LONG,
     )
     assert found.returncode == 2
-    assert b"something else" in found.stderr
+    assert b"is not a socket" in found.stderr
     assert found.stdout == b""

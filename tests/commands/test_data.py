@@ -43,7 +43,7 @@ def test_bad_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     for words, complaint in (
         (["from-games", "none.sgf", "--game", "tic_tac_toe", *out], "none.sgf: cannot be read: No such file"),
         (["from-games", "none.sgf", "--game", "nonsense", *out], '"nonsense": unknown configuration'),
-        (["from-games", "none.sgf", "--game", "go9", "--name", "../x", *out], "--name: expected a name that can be"),
+        (["from-games", "none.sgf", "--game", "go9", "--name", "../x", *out], "--name: expected a name that a folder"),
         (["show", "none.npz"], "none.npz: cannot be read"),
         (["show", "none.npz", "--rows", "0"], "--rows: expected a whole number of at least 1"),
     ):

@@ -115,7 +115,7 @@ def test_a_larger_network_is_that_of_this_run_and_possible(tmp_path: Path, name:
 def test_a_run_of_something_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], config: str, override: str, problem: str
 ) -> None:
-    from tengen.run.directory import write
+    from tengen.run.config_file import write
 
     path = write(load("tic_tac_toe"), tmp_path, [])
     before = path.read_bytes()

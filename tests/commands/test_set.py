@@ -6,14 +6,14 @@ import pytest
 
 from tengen.commands import main
 from tengen.config import load
-from tengen.run import directory
+from tengen.run import config_file
 from tengen.run.part import Progress
 from tengen.run.part_status import StatusWriter
 
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    directory.write(load("go9"), tmp_path, ["tengen 1"])
+    config_file.write(load("go9"), tmp_path, ["tengen 1"])
     return tmp_path
 
 

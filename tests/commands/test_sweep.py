@@ -108,8 +108,8 @@ def test_the_command_to_go_on_with_names_the_cluster() -> None:
         (["--base", "none", "--show"], "none: no sweep is there"),
         (["--base", "none", "--grid", "a=1"], "--grid: to go on with a sweep leave it out"),
         (["tic_tac_toe", "--grid", "train.batch=1", "--parallel", "0"], "--parallel: expected a whole number"),
-        (["tic_tac_toe", "--grid", "train.batch=1", "--address", "auto"], "--address: only --on ray has it"),
-        (["tic_tac_toe", "--grid", "train.batch=1", "--trial-gpus", "0.5"], "--trial-gpus: only --on ray has it"),
+        (["tic_tac_toe", "--grid", "train.batch=1", "--address", "auto"], "--address: is only for --on ray"),
+        (["tic_tac_toe", "--grid", "train.batch=1", "--trial-gpus", "0.5"], "--trial-gpus: is only for --on ray"),
         (
             ["tic_tac_toe", "--grid", "train.batch=1", "--on", "ray", "--address", "127.0.0.1:1"],
             "--address 127.0.0.1:1: no cluster answers there",

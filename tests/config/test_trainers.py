@@ -15,7 +15,7 @@ from tengen.config.sections import Config
 from tengen.config.settings.roles import DQNRoleSettings, RoleSettings
 from tengen.config.source import shipped
 from tengen.config.trainers import DQNConfig, TrainerConfig
-from tengen.run.directory import write
+from tengen.run.config_file import write
 from tengen.schema import to_dict
 from tests.helpers import paths
 

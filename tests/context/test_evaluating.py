@@ -10,7 +10,7 @@ from tengen.context import GameContext
 from tengen.errors import OptionError, TengenError
 from tengen.games.players import First, Player
 from tengen.match import players
-from tests.context.test_moves import Hashed
+from tests.context.test_context_moves import Hashed
 from tests.helpers.contexts import SEARCH, SIDES, TIC_TAC_TOE, Speaker, idle
 
 FIRST = Player("first", First(TIC_TAC_TOE))
@@ -82,7 +82,7 @@ def test_who_cannot_play() -> None:
     context = GameContext(TIC_TAC_TOE, 4, 2)
     with pytest.raises(OptionError, match="evaluate: black: expected a function, a network, its path, .* got 7"):
         context.evaluate(black=7, white="random")
-    with pytest.raises(OptionError, match="engines of others play in `tengen match`"):
+    with pytest.raises(OptionError, match="other engines play in `tengen match`"):
         context.evaluate(black=first, white="gtp:gnugo --mode gtp")
     with pytest.raises(OptionError, match="nonsense: there is no such file or folder"):
         context.evaluate(black="nonsense", white="random")

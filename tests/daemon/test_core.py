@@ -18,7 +18,7 @@ from tengen.interop.lc0 import weights_file
 from tengen.loop.parts import export
 from tengen.protocol import messages
 from tengen.protocol.encoding import decode, encode
-from tengen.run import directory
+from tengen.run import config_file
 from tengen.train.checkpoints import Checkpoints
 from tests.data.format.test_tars import fill as lc0_tar
 from tests.helpers.compilations import Compilations
@@ -319,7 +319,7 @@ def test_settings_that_change_while_it_trains(tmp_path: Path) -> None:
         core.post(START)
         chunks(tmp_path, 0, 4)
         eventually(lambda: core.session and core.session.place.step > 1, told.lines)
-        directory.change(tmp_path, ["train.lr_scale=0.5", "daemon.steps_per_network=3", "daemon.loader.readers=1"])
+        config_file.change(tmp_path, ["train.lr_scale=0.5", "daemon.steps_per_network=3", "daemon.loader.readers=1"])
         eventually(lambda: told.networks, told.lines)
         assert core.session.trainer.config.train.lr_scale == 0.5
         assert core.session.trainer.learner._step._cache_size() == 1, "nothing is compiled again"
@@ -332,7 +332,8 @@ def test_chunks_of_lc0_become_networks_for_lc0(tmp_path: Path) -> None:
     lc0_tar(tmp_path / "selfplay", 8)
     (tmp_path / "selfplay" / "training.999.gz").write_bytes(b"no chunk")
     focus = "daemon.loader.diff_focus={slope: 1, least: 0.5, power: 1, q_weight: 6, policy_scale: 3.5}"
-    with running(tmp_path, "net.name=b1c8-se-lc0", "net.heads=[moves_left]", focus) as (core, told):
+    small = ("net.name=b1c8-se-lc0", "net.heads=[moves_left]", "selfplay.stages=[]")
+    with running(tmp_path, *small, focus) as (core, told):
         core.post(messages.StartTraining("chess"))
         eventually(lambda: told.networks, told.lines)
     assert told.errors == []

@@ -127,7 +127,7 @@ def test_the_socket_of_a_dead_daemon_makes_way_but_nothing_else_does(listening: 
         assert next(lines(client)).text == "heard ExportNow"
     other = path.with_name("file")
     other.write_text("mine")
-    with pytest.raises(TengenError, match="something else"):
+    with pytest.raises(TengenError, match="is not a socket"):
         Listening().server.listen(other)
     assert other.read_text() == "mine"
     with pytest.raises(TengenError, match="--listen"):

@@ -7,7 +7,7 @@ import pytest
 from tengen import search
 from tengen.config import render
 from tengen.config.loading import load_any
-from tests.context.test_examples import load
+from tests.context.test_context_examples import load
 from tests.helpers import paths
 
 

@@ -22,12 +22,11 @@ from tengen.engine.gtp.commands import GtpError
 from tengen.engine.gtp.go_commands import _record as load_sgf
 from tengen.errors import TengenError
 from tengen.files import lock
-from tengen.match import match_games as book
-from tengen.match import results
+from tengen.match import match_games, results
 from tengen.monitor.totals import TotalsCounter
 from tengen.nets import saving
 from tengen.roles import replay
-from tengen.run import children, directory, metrics, networks, part_status
+from tengen.run import children, config_file, metrics, networks, part_status
 from tengen.sweep import folder
 from tengen.sweep.folder import SweepFolder
 
@@ -77,7 +76,7 @@ RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a chunk": ("a.npz", chunk.read_chunk),
     "the meta of a chunk": ("a.npz", chunk.read_meta),
     "a configuration": ("a.yaml", config.load),
-    "the configuration of a run": ("config.yaml", lambda path: directory.check(config.load("go5"), path.parent)),
+    "the configuration of a run": ("config.yaml", lambda path: config_file.check(config.load("go5"), path.parent)),
     "the lock of a run": (".lock", lambda path: locked(path.parent)),
     "games as SGF": ("a.sgf", load_records),
     "games as text": ("a.txt", load_records),
@@ -89,8 +88,8 @@ RAISING: dict[str, tuple[str, Callable[[Path], object]]] = {
     "metrics": ("metrics.jsonl", lambda path: metrics.read(path) if path.exists() else missing()),
     "metrics to be added to": ("metrics.jsonl", lambda path: metrics.Metrics(path.parent).close() or missing()),
     "results of matches": ("results.jsonl", lambda path: results.read(path) if path.exists() else missing()),
-    "the games of a match": ("games.jsonl", lambda path: book._read(path, 2) if path.exists() else missing()),
-    "what a match is": ("about.json", lambda path: book._check(path, {"a": 1}) or missing()),
+    "the games of a match": ("games.jsonl", lambda path: match_games._read(path, 2) if path.exists() else missing()),
+    "what a match is": ("about.json", lambda path: match_games._check(path, {"a": 1}) or missing()),
     "the plan of a sweep": ("plan.json", lambda path: SweepFolder(path.parent).open()),
     "a run that is copied": (
         "run/a.json",

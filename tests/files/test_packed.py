@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from tengen.files import packed
-from tengen.files.packed import Room, unpack
+from tengen.files.packed import UnpackBuffer, unpack
 
 DATA = bytes(range(256)) * 1000
 MOST = 1 << 24
@@ -14,7 +14,7 @@ MOST = 1 << 24
 
 @pytest.mark.parametrize("size", [0, 1, 4096, len(DATA)])
 def test_data_comes_back(size: int) -> None:
-    room = Room()
+    room = UnpackBuffer()
     stream = gzip.compress(DATA[:size])
     for _ in range(2):
         assert bytes(unpack(stream, MOST)) == bytes(unpack(stream, MOST, room)) == DATA[:size]
@@ -22,7 +22,7 @@ def test_data_comes_back(size: int) -> None:
 
 
 def test_a_room_grows_while_a_result_is_in_use() -> None:
-    room = Room()
+    room = UnpackBuffer()
     small = unpack(gzip.compress(b"abc"), MOST, room)
     many = DATA * 10
     assert bytes(unpack(gzip.compress(many), MOST, room)) == many
@@ -30,8 +30,8 @@ def test_a_room_grows_while_a_result_is_in_use() -> None:
     assert bytes(unpack(gzip.compress(b"xyz"), MOST, room)) == b"xyz"
 
 
-@pytest.mark.parametrize("room", [None, Room()])
-def test_what_is_damaged_or_too_large_is_refused(room: Room | None) -> None:
+@pytest.mark.parametrize("room", [None, UnpackBuffer()])
+def test_what_is_damaged_or_too_large_is_refused(room: UnpackBuffer | None) -> None:
     stream = gzip.compress(DATA)
     with pytest.raises(ValueError, match="unpacks to more than 1,000 bytes"):
         unpack(stream, 1000, room)

@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.cells import cell_len
 
 from tengen.monitor.dashboard.app import Dashboard
-from tengen.monitor.dashboard.model import Said
+from tengen.monitor.dashboard.model import LogLine
 from tengen.protocol.messages import Log, NetworkExported
 from tests.helpers.dashboard_samples import status
 from tests.monitor.dashboard.test_app import Silent, settle
@@ -104,7 +104,7 @@ async def main(path: Path) -> None:
             NetworkExported("go9-main-s49152-d12000", "runs/go9/models/go9-main-s49152-d12000", 6000, 49152, 1.8)
         )
         app.client.hear(Log("warning", "upload of go9-main-s45056-d11000: 503 Service Unavailable; again in 8 s"))
-        app.client.hear(Said("12:01:07 chunk-00412.npz: the file ends too early; passed over"))
+        app.client.hear(LogLine("stderr", "12:01:07 chunk-00412.npz: the file ends too early; passed over"))
         app.client.hear(Log("info", "410 of 1,000 new chunks; training network 13 for 5,000 steps"))
         await settle(app, pilot)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from tengen.data.format.rows import RowFormat
 from tengen.data.store.store import Store
 from tengen.loop.parts.shuffle import ShufflePart
 from tengen.loop.parts.train import TrainPart
-from tengen.run import directory
+from tengen.run import config_file
 from tengen.run.part import Part, Progress
 from tests.helpers import rows
 from tests.helpers.game_recording import make
@@ -62,7 +62,7 @@ def trainer(base: Path, said: list[str], *overrides: str, **more: Any) -> TrainP
     """The trainer `main`; as the command does, the first one leaves its configuration."""
     config = ring_config(*overrides)
     if not (base / "train" / "main" / "config.yaml").exists():
-        directory.write(config, base / "train" / "main", ())
+        config_file.write(config, base / "train" / "main", ())
     return TrainPart(config, base, never, said.append, **more)
 
 

@@ -25,7 +25,7 @@ from tengen.data.store.store import Store
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.loop.fused import Fused
 from tengen.nets import saving
-from tengen.run import directory, metrics, part_status
+from tengen.run import config_file, metrics, part_status
 from tengen.run.networks import UNTRAINED
 from tengen.selfplay import driver
 from tengen.train import checkpoints
@@ -292,7 +292,7 @@ def test_damaged_files_are_set_aside_and_named(base: Path) -> None:
         for words in (
             f"{steps[-1].name} is corrupt",
             f"a damaged chunk was set aside: {chunks[-1].path}.corrupt",
-            "passed over, no network of this run: ",
+            "skipped, not a network of this run: ",
             "skipped 1 invalid line: line",
             "removed the last line, of which only",
             f"going on from step {int(steps[-2].name.removeprefix('step_')):,}",
@@ -438,10 +438,10 @@ def test_the_copies_differ(album: tuple[Path, Fused, Photographer]) -> None:
 
 
 def test_it_takes_changed_settings_over_while_it_runs(tmp_path: Path) -> None:
-    directory.write(tiny(GOAL), tmp_path, ["tengen 1"])
+    config_file.write(tiny(GOAL), tmp_path, ["tengen 1"])
     changes = ["train.lr_scale=0.5", "goal.rows=300", "data.chunk_rows=100", "rating.minutes=500"]
     with prepared(tmp_path, GOAL) as loop:
-        directory.change(tmp_path, changes)
+        config_file.change(tmp_path, changes)
         rate = loop.config.train.optimizer.learning_rate
         loop.run(never)
     assert loop.reason == "300 rows are played"

@@ -25,7 +25,7 @@ from tengen.match import players
 from tengen.match.device_match import play
 from tengen.roles.rules import load_player
 from tengen.run import metrics, networks
-from tengen.run.directory import change, write
+from tengen.run.config_file import change, write
 from tengen.schema import to_dict
 from tests.helpers.tiny_runs import Listener, after, never
 

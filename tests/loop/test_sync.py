@@ -10,7 +10,7 @@ import pytest
 from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
 from tengen.loop.sync import Sync
-from tengen.run import directory, metrics, networks
+from tengen.run import config_file, metrics, networks
 from tengen.run.part import Progress, waiting
 from tests.helpers.pipeline_data import GATE
 from tests.helpers.tiny_runs import Listener, after, never, tiny
@@ -155,8 +155,8 @@ def test_a_full_disk_is_waited_for_without_haste(tmp_path: Path, ring: Any, monk
 @pytest.mark.slow
 def test_changed_settings_reach_every_part_within_a_round(tmp_path: Path, ring: Any) -> None:
     made: Ring = ring(tmp_path, "goal.steps=1000")
-    directory.write(made.config, tmp_path, ["tengen 1"])
-    directory.change(
+    config_file.write(made.config, tmp_path, ["tengen 1"])
+    config_file.change(
         tmp_path, ["train.lr_scale=0.5", "ring.selfplay_rows=70", "goal.steps=10", "gate.newest_first=true"]
     )
     made.run(never)

@@ -56,7 +56,7 @@ def lines(base: Path) -> list[str]:
         (lambda base: None, "there is no such folder"),
         (lambda base: base.write_text("x"), "is a file, expected the folder of a run"),
         (lambda base: base.mkdir(), "is empty, so there is no run; `tengen run CONFIG --base "),
-        (lambda base: (base / "x").mkdir(parents=True), "is no run, because it has no config.yaml"),
+        (lambda base: (base / "x").mkdir(parents=True), "is not a run, because it has no config.yaml"),
     ],
 )
 def test_no_run(tmp_path: Path, make: object, complaint: str) -> None:

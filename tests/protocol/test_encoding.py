@@ -72,8 +72,8 @@ def test_any_payload_is_a_message_or_a_protocol_error(name: str, payload: Any) -
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("{", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
         ("3", 'expected {"type": ..., "payload": {...}}'),
         ('{"type": 3}', 'expected {"type": ..., "payload": {...}}'),
         ('{"type": "stop_training", "more": 1}', 'expected {"type": ..., "payload": {...}}'),

@@ -238,7 +238,7 @@ def test_a_new_network_leaves_the_other_target_alone(tmp_path: Path) -> None:
     name = next(iter(targets))
     assert (np.asarray(targets[name]) != np.asarray(trainer.roles["host"].parameters[name])).any()
     trainer.save_net("host", tmp_path / "host")
-    with pytest.raises(OptionError, match="a network that learned to play the host, not the agent"):
+    with pytest.raises(TengenError, match="a network that learned to play the host, not the agent"):
         rules.parse(str(tmp_path / "host"), trainer.game, "agent")
 
 

@@ -13,7 +13,7 @@ from tengen import games, nets
 from tengen.config.settings.roles import DQNRoleSettings
 from tengen.nets.outputs import Outputs
 from tengen.roles import rules
-from tengen.roles.q_learning import Nets, QLearner
+from tengen.roles.q_learning import QLearner, QNetworks
 from tengen.roles.replay import ReplaySample
 from tengen.train import optimizers
 from tengen.train.schedules import Schedule
@@ -123,7 +123,7 @@ def test_against_numpy(dueling: bool, double: bool, clip: float | None, n_step: 
     learner = QLearner(nnx.graphdef(net), (), settings, made, rate, Schedule.constant(1))
     params = rules.parameters(net)
     others = rules.parameters(Linear(nnx.Rngs(1)))
-    found, slow, slow_target = Nets(params, others, made.init(params)), params, others
+    found, slow, slow_target = QNetworks(params, others, made.init(params)), params, others
     learn = jax.jit(learner.learn)
     for step in range(3):
         rows, weights = _batch(rng), rng.random(_BATCH).astype(np.float32)
@@ -168,7 +168,9 @@ def test_batch_norms_move_their_statistics_as_they_learn_and_hold_them_as_they_p
         "done": np.ones(8, bool),
     }
     drawn = ReplaySample(jax.tree.map(jnp.asarray, rows), jnp.zeros(8, jnp.int32), jnp.ones(8))
-    found, _, _ = jax.jit(learner.learn)(Nets(learned, params, made.init(learned)), statistics, drawn, jnp.int32(0))
+    found, _, _ = jax.jit(learner.learn)(
+        QNetworks(learned, params, made.init(learned)), statistics, drawn, jnp.int32(0)
+    )
     assert found.others.keys() == statistics.keys()
     moved = [name for name in statistics if not np.array_equal(found.others[name], statistics[name])]
     assert len(moved) == len(statistics)

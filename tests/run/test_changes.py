@@ -9,7 +9,7 @@ import pytest
 from tengen.config import load
 from tengen.run import changes, metrics
 from tengen.run.changes import SettingChange
-from tengen.run.directory import change, write
+from tengen.run.config_file import change, write
 
 
 def keys(base: Path) -> list[str]:

@@ -13,7 +13,7 @@ from tengen.config import load
 from tengen.config.loading import load_any
 from tengen.errors import TengenError
 from tengen.nets import saving
-from tengen.run import directory, first_network, networks
+from tengen.run import config_file, first_network, networks
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tests.helpers.tiny_runs import tiny
 
@@ -73,18 +73,18 @@ def test_a_role_begins_with_a_saved_network(small: Path, tmp_path: Path) -> None
 def test_what_cannot_be_a_start_is_said_before_there_is_a_run(small: Path, tmp_path: Path) -> None:
     base = tmp_path / "run"
     with pytest.raises(TengenError, match="net.start_from: /nowhere: there is no such file or folder"):
-        directory.write(tiny("net.start_from=/nowhere"), base, [])
+        config_file.write(tiny("net.start_from=/nowhere"), base, [])
     with pytest.raises(TengenError, match=r"start_from: .*small: cannot be the start .*are 8, more than 4"):
-        directory.write(tiny("net.name=b1c4", f"net.start_from={small}"), base, [])
+        config_file.write(tiny("net.name=b1c4", f"net.start_from={small}"), base, [])
     assert not base.exists()
     other = load("othello", [f"net.start_from={small}", "net.name=b1c8", "net.heads=[]"])
     with pytest.raises(TengenError, match="a network for tic_tac_toe cannot be the start of one for othello"):
-        directory.write(other, base, [])
+        config_file.write(other, base, [])
     go = games.make("go", size=5, observation="katago")
     saving.save(nets.build(nets.spec("b1c8"), go, nnx.Rngs(0)), tmp_path / "katago", go)
     blind = load("go5", [f"net.start_from={tmp_path / 'katago'}", "net.name=b1c8"])
     with pytest.raises(
         TengenError, match="sees 22 planes and 19 scalars, not 12 and 11; it needs game.observation=katago"
     ):
-        directory.write(blind, base, [])
+        config_file.write(blind, base, [])
     assert not base.exists()

@@ -92,7 +92,7 @@ def test_the_newest_that_is_not_finite_is_passed_over_and_named(tmp_path: Path) 
     again = opened(tmp_path)
     assert [saved.name for saved in again.saved] == ["s1"]
     (note,) = again.notes
-    assert note.startswith(f"passed over, it cannot play: {file}: ")
+    assert note.startswith(f"skipped, it cannot play: {file}: ")
     assert "holds numbers that are not finite" in note
 
 

@@ -77,7 +77,7 @@ def test_garbage_is_named(tmp_path: Path, usual: plan.PlannedTrial, garbage: byt
         ("plan.json", folder.open),
     ):
         (tmp_path / name).write_bytes(garbage)
-        with pytest.raises(TengenError, match=f"{name}: .*; mend the file, or choose another --base"):
+        with pytest.raises(TengenError, match=f"{name}: .*; correct the file, or choose another --base"):
             read()
 
 

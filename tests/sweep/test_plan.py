@@ -42,7 +42,7 @@ def test_without_a_budget_the_configurations_goal_is_one() -> None:
     assert (halving.plan.unit, halving.plan.budget) == ("minutes", 1.4)
     with pytest.raises(OptionError, match="trials would never end"):
         make("goal.minutes=null")
-    with pytest.raises(OptionError, match="--strategy halving: shares a budget out"):
+    with pytest.raises(OptionError, match="--strategy halving: divides a budget"):
         make("goal.steps=5", strategy="halving")
 
 

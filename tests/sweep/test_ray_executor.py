@@ -13,7 +13,7 @@ from tengen.cluster.nodes import ClusterNode
 from tengen.errors import OptionError
 from tengen.sweep import ray_executor
 from tengen.sweep.ray_executor import RayExecutor, TrialShare, trial_share
-from tengen.sweep.trial import Ended, Share, TrialResult, TrialSpec
+from tengen.sweep.trial import Ended, MachineShare, TrialResult, TrialSpec
 
 CPU = ClusterNode("0a", "box", 4.0, 0.0)
 
@@ -98,7 +98,7 @@ def ended(executor: RayExecutor, count: int = 1) -> list[Ended]:
     return found
 
 
-def runs(monkeypatch: pytest.MonkeyPatch, work: Callable[[TrialSpec, Share, Any], TrialResult]) -> None:
+def runs(monkeypatch: pytest.MonkeyPatch, work: Callable[[TrialSpec, MachineShare, Any], TrialResult]) -> None:
     monkeypatch.setattr(ray_executor, "run_trial", work)
 
 
@@ -113,7 +113,9 @@ def test_a_trial_in_the_folder_of_the_sweep(tmp_path: Path, monkeypatch: pytest.
     executor.submit(wanted)
     assert executor.free == 1
     assert ended(executor) == [(wanted, TrialResult("done", {"x": 1.0}))]
-    assert seen == [(wanted, Share(environment={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.225", "TENGEN_CORES": "1"}))]
+    assert seen == [
+        (wanted, MachineShare(environment={"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.225", "TENGEN_CORES": "1"}))
+    ]
     assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.handles[0].killed) == (1.0, 0.25, True)
     assert ray.options["label_selector"] == "not on that node", "with other versions"
     assert ray.options["max_restarts"] == ray.options["max_task_retries"] == 3
@@ -124,7 +126,7 @@ def test_a_trial_in_the_folder_of_the_sweep(tmp_path: Path, monkeypatch: pytest.
 def test_a_node_without_the_folder_gets_the_run_and_sends_it_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def work(given: TrialSpec, share: Share, stop: Any) -> TrialResult:
+    def work(given: TrialSpec, share: MachineShare, stop: Any) -> TrialResult:
         assert not given.folder.startswith(str(tmp_path))
         assert Path(given.config).read_text() == "settings"
         folder = Path(given.folder)
@@ -175,7 +177,7 @@ def test_a_worker_that_dies_again_and_again_is_a_failure(
 def test_stopping_reaches_those_that_run_and_kills_those_that_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def work(spec: TrialSpec, share: Share, stop: Callable[[], bool]) -> TrialResult:
+    def work(spec: TrialSpec, share: MachineShare, stop: Callable[[], bool]) -> TrialResult:
         while not stop():
             pass
         return TrialResult("stopped")

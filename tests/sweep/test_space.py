@@ -61,7 +61,7 @@ def test_a_short_name_that_can_mean_one_setting_alone(config: Config) -> None:
         ("train.batch=16,16", "", "train.batch: 16 is given twice"),
         ("train.batch=[1", "", "train.batch: not valid YAML"),
         ("train.batch=16..64", "", "--grid takes a list of values; for a range write --random train.batch=16..64"),
-        ("goal.steps=10,20", "", "goal.steps: how long a trial goes on is said by --minutes"),
+        ("goal.steps=10,20", "", "goal.steps: the length of a trial is set by --minutes"),
         ("", "train.batch=64..16", "train.batch: expected LOW..HIGH with the lower number first"),
         ("", "train.batch=a..b", "train.batch: expected LOW..HIGH, two numbers"),
         ("", "train.batch=1..inf", "train.batch: expected LOW..HIGH, two numbers"),
@@ -69,7 +69,7 @@ def test_a_short_name_that_can_mean_one_setting_alone(config: Config) -> None:
         ("", "train.batch=0..8", "train.batch: expected a whole number from 1 to 1000000, got 0..8"),
         ("", "search.c_init=0..8:log", "search.c_init: a logarithmic range must begin above 0"),
         ("", "rating.games=10.5..11.5", "rating.games: there is no a multiple of 2"),
-        ("", "net.name=1..2", "net.name: is no number but"),
+        ("", "net.name=1..2", "net.name: is not a number but"),
         ("", "", "nothing to vary"),
     ],
 )

@@ -129,7 +129,7 @@ def test_the_smallest_population() -> None:
         ("random", {"budget": 5}, "--strategy random: needs --trials N"),
         ("random", {"trials": 0}, "--trials: expected a whole number from 1 to 1000, got 0"),
         ("random", {"trials": 3, "population": 4}, "--population: is for --strategy population, not for random"),
-        ("halving", {"trials": 3}, "--strategy halving: says who gets more; give --minutes"),
+        ("halving", {"trials": 3}, "--strategy halving: divides a budget; give --minutes"),
         ("halving", {"budget": 5}, "--strategy halving: needs --trials N, because a is a range"),
         ("halving", {"budget": 5, "trials": 9, "eta": 1}, "--eta: expected a whole number from 2 to 100, got 1"),
         ("population", {"budget": 5}, "needs --population N and --generations G"),
@@ -139,7 +139,7 @@ def test_the_smallest_population() -> None:
             "--population: expected a whole number from 2",
         ),
         ("population", {"budget": 5, "population": 2, "generations": 0}, "--generations: expected a whole number"),
-        ("population", {"population": 2, "generations": 2}, "--strategy population: says who gets more"),
+        ("population", {"population": 2, "generations": 2}, "--strategy population: divides a budget"),
     ],
 )
 def test_wrong_options(kind: Any, options: dict[str, Any], said: str) -> None:

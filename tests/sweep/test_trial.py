@@ -14,7 +14,7 @@ import pytest
 from tengen import schema
 from tengen.files import lock
 from tengen.sweep import trial
-from tengen.sweep.trial import Share, TrialResult, TrialSpec, measured, run_trial
+from tengen.sweep.trial import MachineShare, TrialResult, TrialSpec, measured, run_trial
 from tests.helpers.patience import LONG
 
 PROGRESS = '{"time": "t", "elapsed": 1.0, "kind": "progress", '
@@ -165,7 +165,7 @@ def test_it_has_its_share_and_knows_its_parent(spec: TrialSpec, program: Any) ->
         "while len(os.sched_getaffinity(0)) > 1 and time.monotonic() < end: time.sleep(0.01)\n"
         "print(os.sched_getaffinity(0), os.environ['X'], os.environ['TENGEN_PARENT'])"
     )
-    run_trial(spec, Share((core,), {"X": "y"}))
+    run_trial(spec, MachineShare((core,), {"X": "y"}))
     assert f"{{{core}}} y {os.getpid()}" in Path(spec.log).read_text()
 
 

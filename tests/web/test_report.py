@@ -9,7 +9,7 @@ import pytest
 from tengen.commands import main
 from tengen.errors import TengenError
 from tengen.web import report
-from tengen.web.folders import Found
+from tengen.web.folders import FoundRuns
 from tests.helpers.web_runs import HOSTILE, make_run
 
 
@@ -43,7 +43,7 @@ def test_without_games_and_beside_the_run(tmp_path: Path) -> None:
 
 def test_a_report_is_small_enough_to_send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = make_run(tmp_path / "run")
-    whole = len(report.make(Found.of([base])).encode())
+    whole = len(report.make(FoundRuns.of([base])).encode())
     monkeypatch.setattr(report, "LARGEST", whole - 10)
     path = report.write(tmp_path / "small.html", [base])
     assert path.stat().st_size < whole - 10

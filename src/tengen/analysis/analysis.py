@@ -90,10 +90,6 @@ def follow(game: Game, state: Any, actions: Iterable[int]) -> list[NamedMove]:
     return found
 
 
-def follow_state(game: Game, state: Any, action: int) -> Any:
-    return _step(game)(state, np.int32(action))
-
-
 def as_dict(analysis: Analysis) -> dict[str, Any]:
     """Ready for JSON; docs/analyze.md says what is what."""
     game = analysis.game

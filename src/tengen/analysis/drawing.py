@@ -21,7 +21,7 @@ class Drawing:
     is what viewers show when the mouse is on it.
     """
 
-    def __init__(self, width: float, height: float, background: str = "#ffffff") -> None:
+    def __init__(self, width: float, height: float) -> None:
         self.size = (width, height)
         self._root = xml.Element(
             "svg",
@@ -34,7 +34,7 @@ class Drawing:
             },
         )
         self._here = self._root
-        self.rectangle(0, 0, width, height, fill=background)
+        self.rectangle(0, 0, width, height, fill="#ffffff")
 
     def title(self, text: str) -> None:
         """What the picture shows, for those who cannot see it."""
@@ -119,7 +119,7 @@ class Chart:
         for value, text in ({y: f"{y:g}" for y in ticks(*self.ys)} if levels is None else levels).items():
             draw.line(left, self.y(value), right, self.y(value), stroke=_LIGHT)
             draw.text(left - 8, self.y(value), text, 12, text_anchor="end", fill=_GREY)
-        for value, text in ({x: short(x) for x in ticks(*self.xs)} if columns is None else columns).items():
+        for value, text in ({x: _axis_number(x) for x in ticks(*self.xs)} if columns is None else columns).items():
             draw.line(self.x(value), bottom, self.x(value), bottom + 5, stroke=_GREY)
             draw.text(self.x(value), bottom + 16, text, 12, fill=_GREY)
 
@@ -180,7 +180,7 @@ def ticks(low: float, high: float) -> list[float]:
     return [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def short(x: float) -> str:
+def _axis_number(x: float) -> str:
     """2500000 as `2.5M`."""
     for limit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(x) >= limit:

@@ -214,7 +214,8 @@ def draw_bars(bars: Sequence[Bar], captions: Sequence[str] = (), title: str = ""
         drawing.text(left + 96, top - _ROW + 11, "visits", 12, text_anchor="start", fill=_INK)
     for number, bar in enumerate(bars):
         y = top + number * 1.25 * _ROW
-        drawing.text(left - 8, y + _ROW / 2, _short(bar.name), 13, text_anchor="end", fill=_INK, kind="name")
+        name = bar.name if len(bar.name) <= 18 else bar.name[:17] + "…"
+        drawing.text(left - 8, y + _ROW / 2, name, 13, text_anchor="end", fill=_INK, kind="name")
         _bar(drawing, left, y, bar.prior, _POLICY, "prior")
         if bar.share is not None:
             _bar(drawing, left, y + _ROW / 2, bar.share, _VISITS, "visits")
@@ -224,7 +225,3 @@ def draw_bars(bars: Sequence[Bar], captions: Sequence[str] = (), title: str = ""
 def _bar(drawing: Drawing, x: float, y: float, share: float, colour: str, kind: str) -> None:
     drawing.rectangle(x, y, max(_WIDTH * share, 0.5), _ROW / 2 - 1, fill=colour, kind=kind)
     drawing.text(x + _WIDTH * share + 6, y + _ROW / 4, f"{share:.1%}", 10, text_anchor="start", fill="#444444")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 18 else name[:17] + "…"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tengen.analysis.analysis import FORMAT, NamedMove, follow, follow_state
+from tengen.analysis.analysis import FORMAT, NamedMove, follow
 from tengen.analysis.query import Query
 from tengen.data.format.identity import plain_options
 from tengen.data.records.records import Record
@@ -156,7 +156,7 @@ def _value(game: Game, state: Any, report: SearchReport, player: int) -> float:
 
 def _searched(engine: Engine, game: Game, state: Any, move: NamedMove, limits: tuple[Any, ...]) -> float:
     """What a move is worth for who makes it, from a search of what it leads to."""
-    after = follow_state(game, state, move.action)
+    after = engine.step(state, move.action)
     engine.reset(after)
     return _value(game, after, engine.think(*limits), move.player)
 

@@ -78,15 +78,11 @@ def record_ending(game: str) -> str:
 def as_record(review: Review) -> str:
     """The record; Tengen reads it as the same game, with the values of the review."""
     record = _with_values(review)
-    if record.game == "go":
-        notes = {ply: Annotation(words) for ply, words in review.comments.items()}  # of moves that were not reviewed
-        notes |= {each.number - 1: _annotation(review, each) for each in review.moves}
-        return sgf.write_annotated(record, notes)
-    if record.game == "chess":
-        chess_notes = {ply: Annotation(words) for ply, words in review.comments.items()}
-        chess_notes |= {each.number - 1: _pgn_annotation(review, each) for each in review.moves}
-        return pgn.write_annotated(record, chess_notes)
-    return text.write_annotated(record, {each.number - 1: _comment(review, each) for each in review.moves})
+    if record.game not in ("go", "chess"):
+        return text.write_annotated(record, {each.number - 1: _comment(review, each) for each in review.moves})
+    notes = {ply: Annotation(words) for ply, words in review.comments.items()}  # of moves that were not reviewed
+    notes |= {each.number - 1: _annotation(review, each) for each in review.moves}
+    return (sgf if record.game == "go" else pgn).write_annotated(record, notes)
 
 
 def _with_values(review: Review) -> Record:
@@ -118,22 +114,16 @@ def _annotation(review: Review, each: ReviewedMove) -> Annotation:
     black = each.after if each.move.player == 0 else -each.after
     # Sabaki draws its graph of the game from this: Black's chances in percent.
     properties = {**properties, "SBKV": f"{50 * (1 + black):.2f}"}
-    before = review.comments.get(each.number - 1, "")
-    comment = "\n".join(_comment(review, each)) + (f"\n\n{before}" if before else "")
+    lines, before = _comment(review, each), review.comments.get(each.number - 1, "")
+    if review.record.game == "chess":  # PGN has comments of one line
+        comment = "; ".join([*lines, *([before] if before else [])])
+    else:
+        comment = "\n".join(lines) + (f"\n\n{before}" if before else "")
     if each.is_best:
         return Annotation(comment, properties)
     instead = tuple(move.action for move in each.best)
-    return Annotation(comment, properties, instead, f"the search prefers this: {each.best_value:+.3f}")
-
-
-def _pgn_annotation(review: Review, each: ReviewedMove) -> Annotation:
-    before = review.comments.get(each.number - 1, "")
-    comment = "; ".join([*_comment(review, each), *([before] if before else [])])
-    if each.is_best:
-        return Annotation(comment)
-    instead = tuple(move.action for move in each.best)
     words = f"the search prefers this: {each.best_value:+.3f}"
-    return Annotation(comment, {}, instead, words, _MARKS[each.verdict])
+    return Annotation(comment, properties, instead, words, _MARKS[each.verdict])
 
 
 def draw(review: Review) -> str:

@@ -36,7 +36,7 @@ _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 
 
 
 @dataclass(frozen=True)
-class Mark:
+class RatingMark:
     name: str
     elo: float
     error: float
@@ -90,10 +90,9 @@ def draw(
     end = max([1.0, *(x for points in lines.values() for x, _ in points), *(point.elapsed for point in curve)])
     times = {x: clock(x) for x in _times(end)}
     if curve:
-        marks = [Mark("", point.elo, point.error, point.elapsed) for point in curve]
-        marks += (
-            [Mark(one.name, one.elo, 0.0, None) for one in ratings.players if is_reference(one.name)] if ratings else []
-        )
+        marks = [RatingMark("", point.elo, point.error, point.elapsed) for point in curve]
+        references = [one for one in ratings.players if is_reference(one.name)] if ratings else []
+        marks += [RatingMark(one.name, one.elo, 0.0, None) for one in references]
         about = "time; bars hold 95 %, compared with the other players"
         _draw_ratings(drawing, _box(_TOP, _PANEL), (0.0, 1.02 * end), about, marks, times)
     _draw_losses(drawing, _box(_TOP + (panels - 1) * _PANEL, _PANEL), (0.0, 1.02 * end), lines, times)
@@ -106,7 +105,7 @@ def draw(
     return drawing.to_text()
 
 
-def draw_ratings(title: str, across: str, marks: Sequence[Mark]) -> str:
+def draw_ratings(title: str, across: str, marks: Sequence[RatingMark]) -> str:
     """The SVG document of ratings alone; `across` names x."""
     drawing = titled(_WIDTH, _ALONE, title)
     xs = wider([mark.x for mark in marks if mark.x is not None])
@@ -134,7 +133,7 @@ def _draw_ratings(
     box: tuple[float, float, float, float],
     xs: tuple[float, float],
     across: str,
-    marks: Sequence[Mark],
+    marks: Sequence[RatingMark],
     columns: Mapping[float, str] | None = None,
 ) -> None:
     """Networks as points with error bars, anchors as lines across."""

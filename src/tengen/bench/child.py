@@ -50,7 +50,7 @@ def measure(jobs: Iterable[parts.Job], tell: Callable[..., None], errors: TextIO
         try:
             for figure in function():
                 if not 0 < figure.value < float("inf"):
-                    raise ValueError(f"{figure.name}: {figure.value} is no measurement")
+                    raise ValueError(f"{figure.name}: {figure.value} is not a measurement")
                 tell(figure=dataclasses.asdict(figure))
         except Exception as error:
             traceback.print_exc(file=errors)

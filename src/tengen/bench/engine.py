@@ -71,9 +71,9 @@ def rounds(engine: Engine, visits: int, batch: int, count: int, seconds: float =
     for _ in range(count):
         before = bare(engine, batch, seconds)
         engine.reset()
-        thought = engine.think(visits=visits)
-        rate = thought.evaluations / thought.seconds
-        yield EngineRound(before, rate, bare(engine, batch, seconds), thought.visits, thought.seconds)
+        report = engine.think(visits=visits)
+        rate = report.evaluations / report.seconds
+        yield EngineRound(before, rate, bare(engine, batch, seconds), report.visits, report.seconds)
 
 
 def figures(visits: int, repeats: int) -> list[Figure]:

@@ -24,7 +24,7 @@ from typing import IO, Any
 import tengen
 from tengen import schema
 from tengen.bench import parts
-from tengen.bench.figures import RATIO, BenchReport, Change, Figure, Machine, changes
+from tengen.bench.figures import RATIO, BenchReport, Figure, FigureChange, Machine, changes
 from tengen.bench.parts import LEFT_OUT, BenchPart
 from tengen.errors import TengenError
 from tengen.words import counted, duration, short_clock
@@ -250,6 +250,6 @@ def _number(figure: Figure) -> str:
     return f"{figure.value:,.{1 if figure.value < 1000 else 0}f} {unit}"
 
 
-def _words(change: Change) -> str:
+def _words(change: FigureChange) -> str:
     moved = f"{_number(change.before)} -> {_number(change.now)}"
     return f"{moved} ({change.gain:.2f} times as good, noise {change.noise:.0%})"

@@ -60,7 +60,7 @@ class BenchReport:
 
 
 @dataclass(frozen=True)
-class Change:
+class FigureChange:
     """A figure next to the stored one."""
 
     now: Figure
@@ -98,14 +98,14 @@ def read(path: Path) -> BenchReport:
     return found
 
 
-def changes(now: BenchReport, before: BenchReport | None) -> dict[str, Change]:
+def changes(now: BenchReport, before: BenchReport | None) -> dict[str, FigureChange]:
     """By name, for the figures that both have and that can be compared."""
     if before is None:
         return {}
     known = {figure.name: figure for figure in before.figures}
     both = ((figure, known[figure.name]) for figure in now.figures if figure.name in known)
     return {
-        new.name: Change(new, old)
+        new.name: FigureChange(new, old)
         for new, old in both
         if new.unit == old.unit and now.machine.comparable(old) and new.value > 0
     }

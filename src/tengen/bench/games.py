@@ -5,6 +5,7 @@ and observation, so that all three must really be computed at every step. Go's G
 version: the same results on random games, and the time of both.
 """
 
+import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -123,11 +124,7 @@ def measure(
 
 def pgx_is_installed() -> bool:
     """Whether there is something to compare with."""
-    try:
-        import pgx  # noqa: F401
-    except ModuleNotFoundError:
-        return False
-    return True
+    return importlib.util.find_spec("pgx") is not None
 
 
 def choose(legal: Array, step: Array) -> Array:

@@ -23,6 +23,7 @@ from tengen.games.core import Game, Observation
 from tengen.search.simulation import simulate
 
 _USUAL_MOVES = 20  # before the roots
+_SAMPLED = 16  # trees whose depth is measured
 
 
 class SearchLine(NamedTuple):
@@ -147,10 +148,10 @@ def searching(line: SearchLine, game: Game, evaluate: Evaluate) -> Callable[[Any
     return run
 
 
-def mean_depth(tree: search.Tree, sample: int = 16) -> float:
+def mean_depth(tree: search.Tree) -> float:
     """Over the nodes of some trees."""
     depths = []
-    for parents, count in zip(np.asarray(tree.parent[:sample]), np.asarray(tree.used[:sample]), strict=True):
+    for parents, count in zip(np.asarray(tree.parent[:_SAMPLED]), np.asarray(tree.used[:_SAMPLED]), strict=True):
         depth = np.zeros(len(parents), int)
         for node in range(1, count):  # in a tree without reuse, parents come before their children
             depth[node] = depth[parents[node]] + 1

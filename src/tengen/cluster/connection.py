@@ -314,7 +314,7 @@ def _check_ray(address: str) -> None:
         raise OptionError(f"--address {address}: the cluster has another token than this node ({_TOKEN})")
     if found is not code.OK:
         raise OptionError(
-            f"--address {address}: what answers there is no Ray cluster, or hangs "
+            f"--address {address}: what answers there is not a Ray cluster, or does not respond "
             f"({found.name.replace('_', ' ').lower()}); `ray start --head` says its address"
         )
 

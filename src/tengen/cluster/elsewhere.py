@@ -201,19 +201,14 @@ class RatingActor(MatchActor):
         return Rater(self.base / "ratings", playing.game, *rated)
 
 
-class RatingElsewhere:
+class RatingElsewhere(Elsewhere):
     """One rating at a time, on another node."""
 
     def __init__(self, cluster: RayCluster, config: Config, session: int) -> None:
+        super().__init__(RatingActor, cluster, config, session)
         self._name = ""
-        self._elsewhere = Elsewhere(RatingActor, cluster, config, session)
-        self.close = self._elsewhere.close
 
-    @property
-    def busy(self) -> bool:
-        return self._elsewhere.busy
-
-    def begin(
+    def rate(
         self,
         name: str,
         results: Path,
@@ -233,14 +228,10 @@ class RatingElsewhere:
                 data[network] = files.read_bytes(path / FILE_NAME)
         known = files.read_bytes(results) if results.exists() else b""
         self._name = name
-        self._elsewhere.begin("rate", seconds, name, known, data, seconds, last, untrained)
+        self.begin("rate", seconds, name, known, data, seconds, last, untrained)
 
-    def take(self, patience: float = 0.0) -> RatedMatches | None:
+    def rated(self, patience: float = 0.0) -> RatedMatches | None:
         """The rating that has ended, if one has within that many seconds; a note if the actor died or hangs."""
-        if (found := self._elsewhere.take(patience)) is None:
+        if (found := self.take(patience)) is None:
             return None
         return found.value or RatedMatches(self._name, notes=(f"{self._name} was not rated: {found.why}",))
-
-    def change(self, config: Config) -> None:
-        """Rate with other settings from now on; a rating that is under way is dropped."""
-        self._elsewhere.change(config, "rating")

@@ -225,7 +225,7 @@ class ClusterRun(Fused):
             models = {network: self.networks.path(network) for network in (name, *opponents)}
             left = end - time.monotonic() if last else min(max(self._left, seconds), _LONGEST_RATING)
             untrained = None if self._untrained is None else jax.device_get(jax.tree.leaves(self._untrained))
-            self._rating.begin(name, self.rater.path, models, left, last=last, untrained=untrained)
+            self._rating.rate(name, self.rater.path, models, left, last=last, untrained=untrained)
             self._rated = name
             self.reporter.say(f"{name} is being rated on another node")
         self._rated_at = self._now().seconds
@@ -242,7 +242,7 @@ class ClusterRun(Fused):
             self._hear_rating(_PATIENCE)
 
     def _hear_rating(self, patience: float = 0.0) -> None:
-        found = None if self._rating is None else self._rating.take(patience)
+        found = None if self._rating is None else self._rating.rated(patience)
         if found is not None:
             for result in found.results:
                 results.append(self.rater.path, result)
@@ -266,7 +266,7 @@ class ClusterRun(Fused):
         self._published = -1
         self._publish()
         if self._rating is not None:
-            self._rating.change(config)
+            self._rating.change(config, "rating")  # one that is under way is dropped
         if self._gate is not None:
             self._gate.change(config)
 

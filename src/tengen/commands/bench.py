@@ -141,11 +141,11 @@ def _cases(args: Namespace) -> tuple[list[Any], int]:
         return bench.suite(args.batch), 0
     from tengen import config as configuration
     from tengen.config import provenance
-    from tengen.run import directory
+    from tengen.run import config_file
 
     config = configuration.load(args.config, args.overrides)
     if args.base:
-        directory.write(config, args.base, provenance.lines())
+        config_file.write(config, args.base, provenance.lines())
     options = dataclasses.asdict(config.game.options)
     batch = args.batch or config.selfplay.games
     return [bench.BenchCase(config.run.name, config.game.name, options, batch)], config.run.seed

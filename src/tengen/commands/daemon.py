@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tengen.commands.arguments import BASE, Arg, Namespace, overrides
 
-HELP = "wait for data of others, train, export, upload, and begin again"
+HELP = "wait for data from elsewhere, train, export, upload, and begin again"
 ABOUT = """Trains on data that other programs write, for as long as they write it: waits for new chunks, trains,
 exports a network, uploads it, and begins again. Clients talk to it in lines of JSON on the standard input and
 output, or through a Unix socket (docs/protocol.md)."""

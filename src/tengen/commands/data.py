@@ -51,7 +51,7 @@ def run_from_games(args: Namespace) -> None:
     from tengen.jax_setup import keep_compiled
 
     if not is_network(args.name):
-        raise OptionError(f"--name: expected a name that can be a folder's, got {args.name!r}")
+        raise OptionError(f"--name: expected a name that a folder can have, got {args.name!r}")
     game, form, chunk_rows = _wanted(args.game, args.files)
     keep_compiled()
     tell = partial(print, file=sys.stderr) if sys.stderr.isatty() else lambda words: None

@@ -33,7 +33,7 @@ def run(args: Namespace) -> None:
 
     keep_compiled()
     if args.gpus_per_node is not None and args.nodes is None:
-        raise OptionError("--gpus-per-node: belongs to a cluster, so --nodes must say of how many machines")
+        raise OptionError("--gpus-per-node: is for a cluster; give the number of machines with --nodes")
     plan = args.nodes and estimate.ClusterPlan.of(config.cluster, args.nodes, args.gpus_per_node, jax.default_backend())
     with explaining_memory():
         parts = Components(config)

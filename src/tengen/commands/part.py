@@ -28,10 +28,10 @@ def load(args: Namespace) -> tuple[Config, Path]:
 
 def look(args: Namespace) -> tuple[Config, Path]:
     """As `load`, for commands that only look at a run. ConfigError if there is none, or if its settings differ."""
-    from tengen.run import directory
+    from tengen.run import config_file
 
     config, base = load(args)
-    directory.check(config, base)
+    config_file.check(config, base)
     return config, base
 
 
@@ -55,8 +55,8 @@ def drive(
 
     from tengen.config import provenance
     from tengen.jax_setup import keep_compiled
-    from tengen.run import children, directory, locks
-    from tengen.run.directory import ConfigWatch
+    from tengen.run import children, config_file, locks
+    from tengen.run.config_file import ConfigWatch
 
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other parts may use the same GPU
     if computes:
@@ -70,10 +70,10 @@ def drive(
     parent = os.environ.get(children.PARENT, "")
     patience = children.PATIENCE if parent else 0.0
     with locks.following(base, only, patience, say, lambda: str(os.getppid()) != parent):
-        config, notes = directory.settled(config, base / watched, args.overrides)
+        config, notes = config_file.settled(config, base / watched, args.overrides)
         for note in notes:
             say(note)
-        if directory.join(config, base, provenance.lines(), free):
+        if config_file.join(config, base, provenance.lines(), free):
             say(f"{base}: there was no run, so a new one begins here")
         provenance.keep_changes(base)
         same = not args.overrides and Path(args.config) in (base, base / RUN_FILE) and not watched

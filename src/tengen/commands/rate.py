@@ -133,7 +133,7 @@ def _picture(rating: "LeagueRating", ratings: Any) -> str:
     ages = {one.name: league.age(one.found)[:2] for one in rating.league.networks if one.found}
     of = next((k for k in (0, 1) if len({age[k] for age in ages.values()}) == len(ages)), None)
     places = {name: age[of] if of is not None else float(i) for i, (name, age) in enumerate(ages.items())}
-    marks = [run_chart.Mark(one.name, one.elo, one.error, places.get(one.name)) for one in ratings.ranked]
+    marks = [run_chart.RatingMark(one.name, one.elo, one.error, places.get(one.name)) for one in ratings.ranked]
     marks.sort(key=lambda mark: (mark.x is None, mark.x or 0.0, mark.name))
     # Networks that are gone have no place on the axis, and would be drawn as horizontal lines.
     anchors = {one.name for one in rating.league.anchors} | {ratings.anchor}

@@ -54,7 +54,7 @@ def run(args: Namespace) -> int:
     if args.parts is not None and mode != "async":
         raise OptionError("--parts: only --mode async has parts to choose from")
     if args.address is not None and mode != "cluster":
-        raise OptionError("--address: only --mode cluster runs on one")
+        raise OptionError("--address: only --mode cluster needs one")
     if isinstance(config, configuration.TrainerConfig) and mode != "fused":
         raise OptionError(f"--mode {mode}: a training of roles ({args.config}) runs in one process; leave it out")
     from tengen.loop.launching import RunRequest, launch
@@ -72,10 +72,10 @@ def _on_cluster(request: "RunRequest", advise: Any) -> int:
     from tengen.cluster.connection import connected, described
     from tengen.jax_setup import check_device_elsewhere
     from tengen.loop.launching import launch
-    from tengen.run import directory
+    from tengen.run import config_file
 
     check_device_elsewhere()
-    config: Any = directory.settled(request.config, request.base, request.overrides)[0]
+    config: Any = config_file.settled(request.config, request.base, request.overrides)[0]
     with connected(request.address, config.cluster) as cluster:
 
         def make(request: "RunRequest", shown: Any) -> Any:

@@ -17,10 +17,10 @@ ARGUMENTS = (
 
 def run(args: Namespace) -> None:
     from tengen.monitor import overview
-    from tengen.run import directory, part_status
+    from tengen.run import config_file, part_status
 
     overview.check(args.base)
-    made = directory.change(args.base, args.settings)
+    made = config_file.change(args.base, args.settings)
     if not made:
         print("nothing changes: the run has these settings already")
     run = next((path for path in (args.base, *args.base.parents) if (path / part_status.FOLDER).is_dir()), args.base)

@@ -88,7 +88,7 @@ def _executor(args: Namespace, folder: Path, say: Any) -> Any:
 
     if args.on == "here":
         if given := _where(args).split():
-            raise OptionError(f"{given[0]}: only --on ray has it")
+            raise OptionError(f"{given[0]}: is only for --on ray")
         check_device_elsewhere()
         devices, there = trial.gpus(), cores()
         count = trial.usual(devices, there) if args.parallel is None else args.parallel

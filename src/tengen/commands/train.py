@@ -85,7 +85,7 @@ def _train(args: Namespace, beat: Any = None) -> int:
         from tengen.config import provenance
         from tengen.loop.parts import supervised
         from tengen.loop.parts.train import TrainPart
-        from tengen.run import directory
+        from tengen.run import config_file
         from tengen.schema import to_dict
         from tengen.train.hosts import announce
 
@@ -93,7 +93,7 @@ def _train(args: Namespace, beat: Any = None) -> int:
             import jax
 
             config.train.check_devices(jax.device_count())
-        directory.write(config, base / "train" / name, provenance.lines(), say)
+        config_file.write(config, base / "train" / name, provenance.lines(), say)
         if beat is not None:
             announce({"do": "begin", "config": to_dict(config)})
         limits = {"max_epochs": args.max_epochs, "end_at_goal": alone}

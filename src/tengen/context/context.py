@@ -15,7 +15,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.context import batches, evaluating, listeners, replies
 from tengen.context.batches import Batch, TrainRows
 from tengen.context.exchange import BatchExchange, ContextStopped, Stats
-from tengen.context.group import Group, News
+from tengen.context.group import Group, TurnEvents
 from tengen.context.listeners import ACTORS, COLOURS, LABELS, Features, Listener
 from tengen.context.program import ContextPlan, program
 from tengen.context.settings import ContextSettings
@@ -75,7 +75,7 @@ class GameContext:
         if function is None:
             return lambda found: self.on(label, found, batch_size=batch_size, fields=fields, features=features)
         if self._state != "new":
-            raise TengenError(f"on: {label}: the games have begun; say who listens before start()")
+            raise TengenError(f"on: {label}: the games have begun; call on() before start()")
         if label in self._listeners:
             raise TengenError(f"on: {label} has a function already")
         others = ACTORS if label == "actor" else ("actor",) if label in ACTORS else ()
@@ -105,7 +105,7 @@ class GameContext:
             exchange.begin(begun)
             atexit.register(self.stop)
 
-    def _prepare(self, labels: dict[str, str]) -> tuple[BatchExchange, list[News]]:
+    def _prepare(self, labels: dict[str, str]) -> tuple[BatchExchange, list[TurnEvents]]:
         settings, thinking = self.settings, self._thinking
         actors = {label: self._listeners[label] for label in dict.fromkeys(labels[actor] for actor in ACTORS)}
         train = self._listeners.get("train")

@@ -92,7 +92,7 @@ class EvaluationMatch:
     def _named(self, text: str) -> Player:
         spec = player_spec.parse(text)
         if spec.kind == "engine":
-            raise OptionError(f"evaluate: {text}: engines of others play in `tengen match`")
+            raise OptionError(f"evaluate: {text}: other engines play in `tengen match`")
         spec.check(self.game)
         return spec.player(self.game, self._search())
 

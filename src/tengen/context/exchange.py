@@ -14,7 +14,7 @@ import numpy as np
 
 from tengen.context import batches
 from tengen.context.batches import Batch, EndedGame, TrainRows, Versions
-from tengen.context.group import Group, News
+from tengen.context.group import Group, TurnEvents
 from tengen.context.listeners import COLOURS
 from tengen.errors import TengenError
 from tengen.games.core import Game
@@ -105,7 +105,7 @@ class BatchExchange:
         self.versions: Versions = (0, 0)  # of games that begin
         self._thread = threading.Thread(target=self._work, name="tengen-games", daemon=True)
 
-    def begin(self, begun: list[News]) -> None:
+    def begin(self, begun: list[TurnEvents]) -> None:
         """Start the thread that plays; the games of all groups have just begun."""
         for group, news in zip(self._groups, begun, strict=True):
             self._note(group, news)
@@ -270,7 +270,7 @@ class BatchExchange:
                 # Where all leaves were ends of games there is nothing to evaluate.
                 while not group.questions.missing and group.playing and not self._stopped:
                     more = group.turn()
-                    news = News(news.ended + more.ended, news.begun + more.begun, news.moves + more.moves)
+                    news = TurnEvents(news.ended + more.ended, news.begun + more.begun, news.moves + more.moves)
                 self._note(group, news)
         except BaseException as error:  # raised in `wait`
             with self._changed:
@@ -286,7 +286,7 @@ class BatchExchange:
             self._busy = True
             return self._todo.popleft()
 
-    def _note(self, group: Group, news: News) -> None:
+    def _note(self, group: Group, news: TurnEvents) -> None:
         """Process what happened in a turn: events first, then the positions to evaluate."""
         events: list[_Out] = []
         if "game_end" in self._labels:

@@ -77,7 +77,7 @@ class Questions:
         return self.wanted[self._shown["colour"][self.wanted] == colour]
 
 
-class News(NamedTuple):
+class TurnEvents(NamedTuple):
     ended: list[EndedGame]
     begun: list[int]  # the places of new games
     moves: int  # how many were made
@@ -108,19 +108,19 @@ class Group:
         self._version = np.zeros((2, size), np.int64)
         self._shared = np.zeros(size, bool)  # both colours have the same network
 
-    def start(self, key: Any, games: int) -> News:
+    def start(self, key: Any, games: int) -> TurnEvents:
         """Begin this many games; the other places stay empty."""
         begun = self._name(range(games))
         self._state = self._program.start(key, self.number >= 0)
         self._ask()
-        return News([], begun, 0)
+        return TurnEvents([], begun, 0)
 
-    def turn(self) -> News:
+    def turn(self) -> TurnEvents:
         """Go on with the answers, until something else has to be evaluated or no game is left."""
         program, answers = self._program, (self.questions.logits, self.questions.value)
         self._state, ready = program.answer(self._state, self._notes, *answers)
         ready = np.array(ready)
-        news = News([], [], int(ready.sum()))
+        news = TurnEvents([], [], int(ready.sum()))
         if ready.any():
             self._state, over = program.move(self._state, self._shared, *self._temperature)
             over = np.asarray(over)
@@ -153,7 +153,7 @@ class Group:
         self._notes = query.notes
         self.questions.ask(query, ply, features)
 
-    def _replace(self, over: np.ndarray, moves: int) -> News:
+    def _replace(self, over: np.ndarray, moves: int) -> TurnEvents:
         """Collect the games that are over, Bool[G], and begin new ones in their places."""
         places = np.flatnonzero(over).tolist()
         ended = []
@@ -163,7 +163,7 @@ class Group:
             ended.append(EndedGame(int(self.number[place]), (black, white), finished))
         begun = self._name(places)
         self._state = self._program.renew(self._state, over, over & (self.number >= 0))
-        return News(ended, begun, moves)
+        return TurnEvents(ended, begun, moves)
 
     def _name(self, places: Any) -> list[int]:
         """Number the new games in these places; returns the places that got a number."""

@@ -20,7 +20,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts.running import is_full
 from tengen.protocol import messages
 from tengen.protocol.messages import Stage
-from tengen.run import directory
+from tengen.run import config_file
 from tengen.run.part import Progress
 from tengen.words import first_few
 
@@ -120,7 +120,7 @@ class Core:
         if (new >= wanted or self._immediately) and session.has_data:
             self._immediately = False
             session.begin()
-            self._log("info", f"training network {session.place.networks + 1:,}, {new:,} new chunks have come")
+            self._log("info", f"training network {session.place.networks + 1:,}, {new:,} new chunks")
             return
         if self._immediately or new >= wanted:
             words = f"there is nothing to learn from yet: {session.loader.waiting('train')}"
@@ -188,7 +188,7 @@ class Core:
             raise TengenError(f"{self._path} is being trained already: stop_training first")
         config = configuration.load(path, self._overrides)
         base = configuration.base_of(path, config.run.name, self._base)
-        config, notes = directory.settled(config, base, self._overrides)
+        config, notes = config_file.settled(config, base, self._overrides)
         for note in notes:
             self._log("info", note)
         session = self.session
@@ -220,7 +220,7 @@ class Core:
         if self.session is None:
             raise TengenError("there is no network to export: start_training first, with a configuration")
         if not self.session.export_soon():
-            self._log("info", "the network as it is has been exported already, or is about to be")
+            self._log("info", "the current network has been exported already, or is about to be")
 
     def _open(self, config: configuration.Config, base: Path) -> None:
         self._close()
@@ -265,8 +265,9 @@ class Core:
         if words != self.now.words:
             self.now = replace(self.now, words=words)
         if self.session is not None:
-            steps = self.session.trainer.step
-            self.session.notice.show(Progress(f"{stage.lower().replace('_', ' ')}: {words}", figures={"steps": steps}))
+            figures = {"steps": self.session.trainer.step}
+            doing = f"{stage.lower().replace('_', ' ')}: {words}"
+            self.session.status_writer.show(Progress(doing, figures=figures))
 
     def _pause(self, seconds: float) -> None:
         """Wait, unless there is a message to handle."""

@@ -3,10 +3,9 @@
 `send` returns when the receiver has everything, and otherwise raises SendError with the reason. Then it may be sent
 again: a copy that is there already, or an answer 412 to `If-None-Match: *`, means that it had arrived.
 
-By HTTP, every wait for the receiver is cut off at the deadline, however slowly it reads or answers. (Only the lookup of
-its name is not: the system's resolver has its own limits.) The token comes from an environment variable and is only
-sent to the configured host, since redirects are not followed. A receiver's answer is left out of messages if it repeats
-any part of the token.
+By HTTP, a connection is cut off at the deadline, however slowly the receiver reads or answers. The token comes from an
+environment variable and is only sent to the configured host, since redirects are not followed. A receiver's answer is
+left out of messages if it repeats any part of the token.
 """
 
 import base64
@@ -21,11 +20,10 @@ import signal
 import socket
 import ssl
 import subprocess
-import time
+import threading
 import urllib.parse
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tengen import files, redact
 from tengen.config.settings.daemon import UploadSettings
@@ -37,21 +35,24 @@ _TAIL = 300  # characters of a command's output
 _STREAMS: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
 
 
-class Sender(Protocol):
+class SendError(TengenError):
+    """The network did not arrive, as far as is known."""
+
+
+class Sender:
     """An upload method."""
 
     @property
     def warning(self) -> str:
         """A warning for the user before anything is sent; empty if there is none."""
-        ...
+        return ""
 
     def send(self, name: str, path: Path) -> None:
         """Send the network in the folder `path`. SendError if that fails; `cancel` cuts it short."""
-        ...
+        raise NotImplementedError
 
     def cancel(self) -> None:
-        """Give up what is being sent. Any thread may call this."""
-        ...
+        """Give up what is being sent, if that could take long. Any thread may call this."""
 
 
 def sender(settings: UploadSettings) -> Sender | None:
@@ -65,10 +66,8 @@ def sender(settings: UploadSettings) -> Sender | None:
     return HttpSender(settings)
 
 
-class CopySender:
+class CopySender(Sender):
     """Copies to DIRECTORY/<network>, which appears by renaming."""
-
-    warning = ""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -90,14 +89,9 @@ class CopySender:
         except TengenError as error:
             raise SendError(str(error)) from error
 
-    def cancel(self) -> None:
-        """A copy is made quickly."""
 
-
-class CommandSender:
+class CommandSender(Sender):
     """Runs a program with the folder of the network as its last argument; exit code 0 means that it has arrived."""
-
-    warning = ""
 
     def __init__(self, command: str, timeout: float) -> None:
         self._command, self._timeout = command, timeout
@@ -139,30 +133,23 @@ _SHOWN = 300  # characters of a receiver's answer
 _THERE_ALREADY = 412
 _PORTS = {"https": http.client.HTTPS_PORT, "http": http.client.HTTP_PORT}
 
-Clock = Callable[[], float]
-"""Seconds, as `time.monotonic` counts them."""
 
-
-class SendError(TengenError):
-    """The network did not arrive, as far as is known."""
-
-
-class HttpSender:
+class HttpSender(Sender):
     """Sends a network's file by PUT to an address with `{name}` in it, or with /<network>.safetensors added to it.
 
     An address that ends in .pb.gz gets the file for Lc0, if the network has one.
     """
 
-    def __init__(self, settings: UploadSettings, clock: Clock = time.monotonic) -> None:
-        self._settings, self._clock = settings, clock
+    def __init__(self, settings: UploadSettings) -> None:
+        self._settings = settings
         self._address = settings.target or ""
         self._host = urllib.parse.urlsplit(self._address).hostname or ""
         self._secrets: set[str] = set()  # all that were ever sent: a receiver may repeat an earlier one
         self._socket: socket.socket | None = None
+        self._late = threading.Event()  # whether the deadline of the current upload is over
 
     @property
     def warning(self) -> str:
-        """A warning if the token could be read on its way."""
         variable = self._settings.token_variable
         if variable is None or self._address.lower().startswith("https:") or _is_here(self._host):
             return ""
@@ -172,24 +159,32 @@ class HttpSender:
         )
 
     def send(self, name: str, path: Path) -> None:
-        limits = _Limits(self._settings.timeout, self._clock() + self._settings.deadline, self._clock)
+        self._late.clear()
+        timer = threading.Timer(self._settings.deadline, self._expire)
+        timer.daemon = True
+        timer.start()
         try:
             for_lc0 = path / LC0_FILE
             file = for_lc0 if self._address.endswith(_LC0_ENDING) and for_lc0.exists() else path / FILE_NAME
-            self._put(self._address, name, file, limits)
+            self._put(self._address, name, file)
         except SendError:
             raise
-        except TimeoutError:
-            if limits.overdue:
-                words = f"took longer than the deadline, {self._settings.deadline:g} s"
-            else:
-                words = f"was silent for {self._settings.timeout:g} s"
-            raise SendError(f"{self._host} {words}") from None
         except Exception as error:  # whatever is wrong with what a receiver sends
+            if self._late.is_set():
+                words = f"took longer than the deadline, {self._settings.deadline:g} s"
+                raise SendError(f"{self._host} {words}") from None
+            if isinstance(error, TimeoutError):
+                raise SendError(f"{self._host} was silent for {self._settings.timeout:g} s") from None
             reason = getattr(error, "strerror", None) or repr(error)
             if isinstance(error, OSError) and error.filename:  # of the network here, not of the receiver
                 raise SendError(f"{error.filename}: {reason}") from None
             raise SendError(self._in_words(self._host, reason)) from None
+        finally:
+            timer.cancel()
+
+    def _expire(self) -> None:
+        self._late.set()
+        self.cancel()
 
     def cancel(self) -> None:
         sock = self._socket
@@ -197,7 +192,7 @@ class HttpSender:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def _put(self, address: str, name: str, file: Path, limits: "_Limits") -> None:
+    def _put(self, address: str, name: str, file: Path) -> None:
         headers = {"Content-Type": "application/octet-stream", "If-None-Match": "*", "User-Agent": "tengen"}
         token = self._token()
         if token is not None:
@@ -211,18 +206,18 @@ class HttpSender:
         connection = http.client.HTTPConnection(self._host, url.port or _PORTS[url.scheme], blocksize=_BLOCK)
         with files.open_buffered(file) as body:
             try:
-                # Connected by hand, since only our sockets know the deadline; then it is an ordinary connection.
-                secure = url.scheme == "https"
-                connection.sock = self._socket = _connect(connection.host, connection.port, secure, limits)
+                self._connect(connection, url.scheme == "https")
                 headers["Content-Length"] = str(os.fstat(body.fileno()).st_size)
                 headers["Host"] = url.netloc.rpartition("@")[2]
                 # A receiver that hangs up early may have given the reason.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     connection.request("PUT", place, body=body, headers=headers)
-                answer = connection.getresponse()
-                if 200 <= answer.status < 300 or answer.status == _THERE_ALREADY:
-                    return
-                said = answer.read(4096).decode("utf-8", "replace")
+                with connection.getresponse() as answer:
+                    if self._late.is_set():  # an answer that is cut off may look like a whole one
+                        raise TimeoutError
+                    if 200 <= answer.status < 300 or answer.status == _THERE_ALREADY:
+                        return
+                    said = answer.read(4096).decode("utf-8", "replace")
             finally:
                 self._socket = None
                 connection.close()
@@ -230,6 +225,19 @@ class HttpSender:
             said = f"redirects are not followed; this one is to {elsewhere}"
         said = f"{answer.reason}: {' '.join(said.split())}".rstrip(": ")
         raise SendError(self._in_words(f"{self._host} answered {answer.status}", said, " "))
+
+    def _connect(self, connection: http.client.HTTPConnection, secure: bool) -> None:
+        """Connect so that `cancel` can cut it off from the beginning, even before it is encrypted."""
+        sock = socket.create_connection((connection.host, connection.port), self._settings.timeout)
+        connection.sock = self._socket = sock
+        if self._late.is_set():
+            raise TimeoutError
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if secure:
+            context = ssl.create_default_context()
+            encrypted = context.wrap_socket(sock, server_hostname=connection.host, do_handshake_on_connect=False)
+            connection.sock = self._socket = encrypted
+            encrypted.do_handshake()
 
     def _token(self) -> str | None:
         """The token from the environment; None if none is configured."""
@@ -249,77 +257,6 @@ class HttpSender:
         if any(redact.repeats(theirs, secret) for secret in self._secrets):
             return f"{ours} (what it said is left out, because it repeats the token)"
         return f"{ours}{between}{redact.hide(theirs)[:_SHOWN]}".rstrip(": ")
-
-
-class _Limits:
-    """How long a single wait may take, and when all of them must end."""
-
-    def __init__(self, timeout: float, end: float, clock: Clock) -> None:
-        self._timeout, self._end, self._clock = timeout, end, clock
-        self.overdue = False
-        """Whether it was the deadline that limited the last wait."""
-
-    def wait(self) -> float:
-        """Seconds that the next wait may take; TimeoutError if there is no time left."""
-        left = self._end - self._clock()
-        self.overdue = left <= self._timeout
-        if left <= 0:
-            raise TimeoutError
-        return min(self._timeout, left)
-
-
-class _Limited(socket.socket):
-    """A socket whose waits end at the deadline."""
-
-    limits: _Limits
-
-    def recv_into(self, *args: Any, **more: Any) -> int:
-        self.settimeout(self.limits.wait())
-        return super().recv_into(*args, **more)
-
-
-class _Plain(_Limited):
-    """Without TLS."""
-
-    def sendall(self, *args: Any, **more: Any) -> None:
-        self.settimeout(self.limits.wait())
-        super().sendall(*args, **more)
-
-
-class _Secure(_Limited, ssl.SSLSocket):
-    """With TLS."""
-
-    def send(self, *args: Any, **more: Any) -> int:  # `sendall` is made of these
-        self.settimeout(self.limits.wait())
-        return super().send(*args, **more)
-
-
-def _connect(host: str, port: int, secure: bool, limits: _Limits) -> "_Plain | _Secure":
-    """A connection to the first of the host's addresses that answers, encrypted if `secure`."""
-    problem: OSError = OSError(f"no address for {host}")
-    for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        sock = _Plain(family, kind, protocol)
-        try:
-            sock.limits = limits
-            sock.settimeout(limits.wait())
-            sock.connect(place)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if not secure:
-                return sock
-            context = ssl.create_default_context()
-            context.sslsocket_class = _Secure
-            sock.settimeout(limits.wait())  # for the whole handshake
-            encrypted = context.wrap_socket(sock, server_hostname=host)
-            assert isinstance(encrypted, _Secure)
-            encrypted.limits = limits
-            return encrypted
-        except OSError as error:
-            problem = error
-            sock.close()
-        except BaseException:
-            sock.close()
-            raise
-    raise problem
 
 
 def _is_here(host: str) -> bool:

@@ -1,10 +1,5 @@
 """The clients of the daemon: standard input and output, and any number on a Unix socket.
 
-    with Server(heard) as server:
-        server.add_standard(source, sink)
-        server.listen(path)
-        server.tell(Log("info", "hello"))        # to all of them
-
 `heard(client, message)` is called on the clients' threads. Invalid lines are answered here, and logged.
 """
 
@@ -305,7 +300,7 @@ def _make_way(path: Path) -> None:
     except OSError:
         return
     if not stat.S_ISSOCK(kind):
-        raise TengenError(f"--listen {path}: there is something else, expected a new path or an old socket")
+        raise TengenError(f"--listen {path}: is not a socket; choose another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:

@@ -119,16 +119,14 @@ _QUEUES = {
 class DaemonReporter:
     """Makes statuses of a core, in any thread."""
 
-    def __init__(self, core: Core, clock: Callable[[], float] = time.monotonic) -> None:
-        self._core, self._clock = core, clock
-        self._began = clock()
+    def __init__(self, core: Core) -> None:
+        self._core, self._began = core, time.monotonic()
         self._before: deque[tuple[float, dict[tuple[str, str], tuple[int, float]]]] = deque(maxlen=20)
 
     def status(self) -> TrainingStatus:
         session, now = self._core.session, self._core.now
-        moment = self._clock()
-        schedule = _schedule(session, now, time.monotonic())
-        about = (self._core.run_name, moment - self._began, schedule)
+        moment = time.monotonic()
+        about = (self._core.run_name, moment - self._began, _schedule(session, now, moment))
         if session is None:
             return TrainingStatus(*about)
         loader = self._loader(session.loader.get_stats(), moment)

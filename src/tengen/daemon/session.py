@@ -32,8 +32,8 @@ from tengen.data.loader.sources import SPLITS, ChunksAndTars, Folder, Split, sha
 from tengen.errors import Diverged, TengenError
 from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
-from tengen.run import directory, diverged, first_network, goals, locks, networks
-from tengen.run.directory import ConfigWatch
+from tengen.run import config_file, diverged, first_network, goals, locks, networks
+from tengen.run.config_file import ConfigWatch
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
@@ -103,10 +103,10 @@ class DaemonSession:
     def _open(self) -> None:
         config, base = self.config, self.base
         self._closing.enter_context(locks.taking_part(base, f"train-{TRAINER}"))
-        self.notice = self._closing.enter_context(StatusWriter(base, "daemon", "daemon"))
+        self.status_writer = self._closing.enter_context(StatusWriter(base, "daemon", "daemon"))
         self.folder = base / "train" / TRAINER
-        directory.write(config, base, provenance.lines(), lambda change: self._say("info", change))
-        directory.write(config, self.folder, provenance.lines())
+        config_file.write(config, base, provenance.lines(), lambda change: self._say("info", change))
+        config_file.write(config, self.folder, provenance.lines())
         provenance.keep_changes(base)
         self._watch = ConfigWatch(base, config, partial(self._say, "info"))
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(first_network.local(config, base)))
@@ -197,7 +197,7 @@ class DaemonSession:
         if (config := self._watch.look()) is not None:
             self.config, self.settings = config, config.daemon
             self.trainer.change(config.train)
-            directory.write(config, self.folder, ())
+            config_file.write(config, self.folder, ())
 
     def begin(self) -> None:
         self.place = replace(self.place, training=True, step=0, anchor=self.chunks)

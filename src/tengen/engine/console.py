@@ -48,7 +48,9 @@ class Console:
     def run(self) -> None:
         game = self._engine.game
         order = "first" if self.seat == 0 else "second"
-        self._write(f"{game.name}: you play {order} against {self._engine.found.name}. help says what you can type.")
+        self._write(
+            f"{game.name}: you play {order} against {self._engine.found.name}. Type help for a list of commands."
+        )
         try:
             while True:
                 if self._ended() or self._engine.player == self.seat:
@@ -111,7 +113,7 @@ class Console:
             action = self._engine.game.parse_action(self._engine.state, text)
         except ValueError as error:
             problem = (str(error).partition(": ")[2] or str(error)).partition("; legal are ")[0]  # as chess says
-            self._write(f"{problem}. Legal are {self._examples()}")
+            self._write(f"{problem}. Legal moves: {self._examples()}")
             return
         self._engine.play(action)
         self._values.append(None)

@@ -27,7 +27,7 @@ class SmallReads:
         return self._file.read(count)  # without a count, the libraries read a few bytes at the end
 
 
-class Room:
+class UnpackBuffer:
     """Memory for unpacked data that is used again and again by one thread.
 
     New memory for every file would cost more than unpacking it: the system clears each page when it is first used.
@@ -52,7 +52,7 @@ class Room:
         return memoryview(self._bytes)[:size]
 
 
-def unpack(data: bytes, most: int, room: Room | None = None) -> bytes | memoryview:
+def unpack(data: bytes, most: int, room: UnpackBuffer | None = None) -> bytes | memoryview:
     """The data, unpacked if it is a gzip stream. ValueError if that is damaged, or has more than `most` bytes.
 
     With `room`, the result is only good until that is used again.
@@ -60,7 +60,7 @@ def unpack(data: bytes, most: int, room: Room | None = None) -> bytes | memoryvi
     if data[:2] != b"\x1f\x8b":
         return data
     try:
-        found = (room or Room()).fill(_Reader(io.BytesIO(data)), most + 1)
+        found = (room or UnpackBuffer()).fill(_Reader(io.BytesIO(data)), most + 1)
     except EOFError:
         raise ValueError("the gzip file is cut off; copy or download it again") from None
     except ERRORS as error:

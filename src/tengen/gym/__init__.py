@@ -1,8 +1,4 @@
-"""Any game against a chosen opponent as a gymnasium environment (docs/gym.md). Needs the extra `gym`.
-
-program.py    the games as compiled functions, one call for a step of all of them
-vector.py     `GameVectorEnv`, `GameEnv`, and who the opponent is
-"""
+"""Any game against a chosen opponent as a gymnasium environment (docs/gym.md). Needs the extra `gym`."""
 
 import contextlib
 

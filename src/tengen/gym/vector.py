@@ -57,7 +57,7 @@ def _named(text: str, game: Game, player: int | None) -> Player:
     role = game.roles[0 if player is None else 1 - player]
     try:
         return rules.parse(text, game, role)
-    except OptionError as error:
+    except TengenError as error:
         raise OptionError(f"opponent: {error}; random and mcts:200 are possible too") from None
 
 

@@ -26,7 +26,7 @@ from tengen.monitor.display import Display
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.run import children, metrics, networks, part_status
 from tengen.run.children import KINDS, ChildProcess
-from tengen.run.directory import ConfigWatch
+from tengen.run.config_file import ConfigWatch
 from tengen.run.goals import RunCounts, reached
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.part import Progress, Stop
@@ -119,7 +119,7 @@ class Asynchronous(contextlib.AbstractContextManager):
         try:
             self._tensorboard = self._closing.enter_context(TensorBoard(base)) if tensorboard and leads else None
             name = "main" if leads else secrets.token_hex(4)
-            self._notice = self._closing.enter_context(StatusWriter(base, "async", name))
+            self._status_writer = self._closing.enter_context(StatusWriter(base, "async", name))
         except BaseException:
             self._closing.close()
             raise
@@ -183,7 +183,7 @@ class Asynchronous(contextlib.AbstractContextManager):
             self._sleep(_LOOK)
 
     def _ending(self, words: str) -> None:
-        self._notice.show(Progress(words))
+        self._status_writer.show(Progress(words))
         self._display.say(words)
 
     def _find_predecessors(self) -> None:
@@ -217,7 +217,7 @@ class Asynchronous(contextlib.AbstractContextManager):
         self.status = replace(self.status, parts=tuple(parts), counts=counts, steps=steps)
         self._display.update(self.status)
         running = sum(child.running for child in self._children)
-        self._notice.show(Progress("1 part runs" if running == 1 else f"{running} parts run"))
+        self._status_writer.show(Progress("1 part runs" if running == 1 else f"{running} parts run"))
         self.reason = self.reason or self._reached()
 
     def _part(self, seen: PartStatus, child: ChildProcess | None) -> PartStatus:

@@ -17,7 +17,7 @@ from tengen.match.results import MatchResult
 from tengen.monitor.display import Display
 from tengen.monitor.reporting import RunReporter
 from tengen.run import goals, safe_exit
-from tengen.run.directory import ConfigWatch
+from tengen.run.config_file import ConfigWatch
 from tengen.run.goals import RunCounts, SteadyProgress, TimeBudget
 from tengen.run.metrics import Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
@@ -58,9 +58,9 @@ class InProcessRun(contextlib.AbstractContextManager):
         closing = self._closing
         tensorboard = closing.enter_context(TensorBoard(self.base)) if self._tensorboard else None
         self._metrics = closing.enter_context(Metrics(self.base, since=self._began))
-        self._notice = closing.enter_context(StatusWriter(self.base, self.kind, self.kind))
-        notice = None if parts_report else self._notice
-        self.reporter = RunReporter(self._display, self._metrics, self.config.goal, tensorboard, notice=notice)
+        self._status_writer = closing.enter_context(StatusWriter(self.base, self.kind, self.kind))
+        writer = None if parts_report else self._status_writer
+        self.reporter = RunReporter(self._display, self._metrics, self.config.goal, tensorboard, status_writer=writer)
         for note in self._metrics.notes:
             self.reporter.say(note)
         self._watch = ConfigWatch(self.base, self.config, self.reporter.say)

@@ -21,7 +21,7 @@ from tengen.monitor.display import Display, open_display
 from tengen.monitor.overview import goal_options
 from tengen.monitor.run_view import RunView
 from tengen.monitor.summary import RunSummary
-from tengen.run import directory, first_network, locks, safe_exit
+from tengen.run import config_file, first_network, locks, safe_exit
 from tengen.run.goals import RunCounts, further
 from tengen.run.signals import Stopping
 from tengen.web import report
@@ -75,7 +75,7 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
     """Run until the goal is reached or the user stops it; returns the exit code. `make` builds another loop."""
     from tengen.jax_setup import check_device_elsewhere, keep_compiled
 
-    config, notes = directory.settled(request.config, request.base, request.overrides)
+    config, notes = config_file.settled(request.config, request.base, request.overrides)
     request = replace(request, config=config)
     for note in notes:
         print(note, file=sys.stderr)
@@ -96,7 +96,7 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
             stack.enter_context(lock.locked(request.base))
         _write_directory(request)
         if request.mode == "sync":
-            directory.write(request.config, request.base / "train" / "main", provenance.lines())
+            config_file.write(request.config, request.base / "train" / "main", provenance.lines())
         return _in_one_process(request, advise, make or _make)
 
 
@@ -127,7 +127,7 @@ def _check_brought(request: RunRequest) -> None:
 
 
 def _write_directory(request: RunRequest) -> None:
-    directory.write(request.config, request.base, provenance.lines(), lambda change: print(change, file=sys.stderr))
+    config_file.write(request.config, request.base, provenance.lines(), lambda change: print(change, file=sys.stderr))
     provenance.keep_changes(request.base)
 
 

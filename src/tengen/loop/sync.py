@@ -147,7 +147,7 @@ class Sync(RatedRun):
         played = self.selfplay
         self.counts = self._before.plus(played.games, played.rows, played.evaluations)
         self.counts = self._now()
-        self._notice.show(replace(progress, words=f"{self._stage}: {progress.words}"))
+        self._status_writer.show(replace(progress, words=f"{self._stage}: {progress.words}"))
         self.reporter.show(f"{self._stage}: {progress.words}", self._standing())
 
     def _rate_newest(self, seconds: float, *, last: bool = False) -> None:

@@ -32,7 +32,7 @@ from tengen.match import results
 from tengen.match.engines.engine import points
 from tengen.match.engines.process import KINDS
 from tengen.match.results import MatchResult
-from tengen.schema import REQUIRED, from_data, setting
+from tengen.schema import REQUIRED, from_json, setting
 
 _WORD = 2**32 - 1
 _CLOSE = 0.01  # points: final scores that differ by less are equal
@@ -73,11 +73,8 @@ class PlayedGame:
 
     @staticmethod
     def from_line(line: str | bytes) -> "PlayedGame":
-        """Undoes `to_line`. ValueError (or RecursionError) if that is not possible."""
-        data = json.loads(line)
-        if not isinstance(data, dict) or data.pop("schema", None) != 1:
-            raise ValueError("expected an object of schema 1")
-        return from_data(PlayedGame, data, strict=True)
+        """Undoes `to_line`. ValueError if that is not possible."""
+        return from_json(PlayedGame, line, strict=True, version=1)
 
     def record(self, game: Game, names: tuple[str, str], **rest: Any) -> Record:
         """A record for people; `names` are those of A and B."""
@@ -292,7 +289,7 @@ def _read(path: Path, games: int) -> dict[int, PlayedGame]:
             if game.number >= games:
                 raise ValueError(f"number: there are {games} games, got {game.number}")
             found.setdefault(game.number, game)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise TengenError(
                 f"{path}, line {number}: not a game of this match: {error}; correct or remove the line, "
                 "or choose another --out"

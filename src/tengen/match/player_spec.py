@@ -178,7 +178,7 @@ def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
         known = ", ".join((*games.names(), "pgx:NAME", "package.module:Class"))
         raise TengenError(f"--game {name}: neither a game ({known}) nor a configuration: {error}") from None
     if section is None:
-        raise TengenError(f"--game {name}: a configuration without a game, which its program gives")
+        raise TengenError(f"--game {name}: this configuration names no game, because its program supplies it")
     return games.make(section.name, **{**dataclasses.asdict(section.options), **options})
 
 

@@ -1,9 +1,5 @@
 """Shows the progress of long work: on a terminal a drawing that is kept up to date, elsewhere plain lines.
 
-    with open_display(RunView()) as display:
-        display.update(RunStatus(stage="playing"))
-        display.say("the network was saved")
-
 A view (of a run, a match, a sweep) knows what to show; a display knows where.
 """
 

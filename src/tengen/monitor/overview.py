@@ -1,8 +1,5 @@
 """The status of a run, from its folders alone, wherever its parts run. For `tengen status`.
 
-    found = overview.look(base)
-    print(overview_text.describe(found))
-
 Changes nothing in the run and needs no JAX. What cannot be read is listed among the problems.
 """
 
@@ -248,7 +245,7 @@ def check(base: Path) -> None:
         if base.is_dir():
             if (base / RUN_FILE).exists():
                 return
-            what = f"no run, because it has no {RUN_FILE}" if any(base.iterdir()) else "empty, so there is no run"
+            what = f"not a run, because it has no {RUN_FILE}" if any(base.iterdir()) else "empty, so there is no run"
             raise TengenError(f"{base}: is {what}; `{program()} run CONFIG --base {base}` starts one")
         what = "is a file, expected the folder of a run" if base.exists() else "there is no such folder"
     except OSError as error:

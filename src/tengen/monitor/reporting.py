@@ -28,11 +28,11 @@ class RunReporter:
         tensorboard: TensorBoard | None = None,
         clock: Callable[[], float] = time.monotonic,
         *,
-        notice: StatusWriter | None = None,
+        status_writer: StatusWriter | None = None,
     ) -> None:
-        """`notice` is what `tengen status` reads."""
+        """`status_writer` is what `tengen status` reads."""
         self._display, self._metrics, self._tensorboard, self._clock = display, metrics, tensorboard, clock
-        self._status, self._notice = RunStatus(goal=goal), notice
+        self._status, self._status_writer = RunStatus(goal=goal), status_writer
         self._before: tuple[float, RunStatus] | None = None  # what speeds are measured from
         self._written: float | None = None  # when there was a line of metrics
         self._board_at = -_BOARD
@@ -45,13 +45,13 @@ class RunReporter:
         known = {name: getattr(self._status, name) for name in ("speeds", "rating", "goal", "board")}
         self._status = replace(status, stage=stage, waiting=waiting, **known)
         self._display.update(self._status)
-        if self._notice is not None:
+        if self._status_writer is not None:
             figures: dict[str, Any] = {"games": status.counts.games, "rows": status.counts.rows, "steps": status.steps}
             if status.parts:
                 names = ("words", "waiting", "seconds", "figures", "restarts")
                 nodes = {part.name: {name: getattr(part, name) for name in names} for part in status.parts}
                 figures |= {"appetite_rows_per_second": status.appetite, NODES: nodes}
-            self._notice.show(Progress(self._status.doing, figures=figures))
+            self._status_writer.show(Progress(self._status.doing, figures=figures))
 
     def goal(self, goal: GoalSection) -> None:
         self._status = replace(self._status, goal=goal)

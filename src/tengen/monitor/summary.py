@@ -1,7 +1,4 @@
-"""What users read when a run has ended: what was done, how strong the network became, and how to go on.
-
-print(summary.render(RunSummary(...), encoding=sys.stdout.encoding))
-"""
+"""What users read when a run has ended: what was done, how strong the network became, and how to go on."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,5 @@
 """What a run has produced so far, counted in its folders. Changes nothing; only `curve` needs JAX."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from tengen.match.ratings import Ratings, rate
 from tengen.monitor.summary import RatingPoint
 from tengen.run import networks
 from tengen.run.chunk_counts import ChunkCounts
-from tengen.run.metrics import is_number
+from tengen.run.metrics import finite, is_number
 
 SELFPLAY = "selfplay"
 
@@ -93,7 +92,7 @@ def curve(base: Path, ratings: Ratings | None) -> tuple[RatingPoint, ...]:
     for entry in networks.accepted(base):
         if entry.name in known:
             seconds = saving.read(entry.path).info.get("seconds")
-            if isinstance(seconds, int | float) and 0 <= seconds < math.inf:
+            if (seconds := finite(seconds)) is not None and seconds >= 0:
                 found.append(RatingPoint(float(seconds), known[entry.name].elo, known[entry.name].error))
     return tuple(found)
 

@@ -36,7 +36,7 @@ def decode(line: bytes | str) -> Any:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"no JSON: {error}: {quote(_start(line))}") from None
+        raise ProtocolError(f"not valid JSON: {error}: {quote(_start(line))}") from None
     if not isinstance(found, dict) or set(found) - {"type", "payload"} or not isinstance(found.get("type"), str):
         raise ProtocolError(f'expected {{"type": ..., "payload": {{...}}}}, got {quote(_start(line))}')
     kind = TYPES.get(found["type"])
@@ -80,7 +80,7 @@ class LineSplitter:
         """The error at the end of the stream, if there is one."""
         if self._held:
             start = _start(bytes(self._held))
-            return ProtocolError(f"it ended in the middle of a line, which is not obeyed: {start!r}")
+            return ProtocolError(f"it ended in the middle of a line, which is ignored: {start!r}")
         return None
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from tengen.config.settings.roles import DQNRoleSettings
 from tengen.config.trainers import DQNConfig
 from tengen.errors import Diverged, OptionError, TengenError
-from tengen.roles.q_learning import Nets, QLearner
+from tengen.roles.q_learning import QLearner, QNetworks
 from tengen.roles.role import Role
 from tengen.roles.trainer import Trainer
 from tengen.train import schedules
@@ -90,7 +90,7 @@ class DQNTrainer(Trainer[DQNConfig]):
         assert role.replay_buffer is not None
         if not len(role.replay_buffer):  # a role that began to learn between two roll-outs
             self._collect(role)
-        nets = Nets(role.parameters, self.extra[role.name], role.optimizer_state)
+        nets = QNetworks(role.parameters, self.extra[role.name], role.optimizer_state)
         key = jax.random.fold_in(self._base, _LEARN + self.game.roles.index(role.name))
         buffer = role.replay_buffer
         nets, buffer.state, figures = self.learner(role).many(

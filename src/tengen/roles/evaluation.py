@@ -26,11 +26,15 @@ class RoleEvaluation:
         others = [name for name in roles if learning - {name}]
         self._opponents: dict[str, dict[str, Player]] = {}  # by text and by the role that it plays
         for text in settings.against if others else ():
-            able = [name for name in others if not rules.unfit(text, name, game)]
-            try:
-                self._opponents[text] = {name: rules.parse(text, game, name) for name in able or others}
-            except TengenError as error:
-                raise OptionError(f"evaluation.against: {error}") from None
+            problems: list[TengenError] = []
+            self._opponents[text] = {}
+            for name in others:
+                try:
+                    self._opponents[text][name] = rules.parse(text, game, name)
+                except TengenError as error:  # in Hironaka's game, the other role may be able to play it
+                    problems.append(error)
+            if not self._opponents[text]:
+                raise OptionError(f"evaluation.against: {problems[0]}")
 
     def play(self, reward: Reward, key: Array) -> Metrics:
         """{"black_vs_random": mean result, "black_vs_random_length": mean moves, "black_vs_random_lost": share}."""

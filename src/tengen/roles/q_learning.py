@@ -26,7 +26,7 @@ from tengen.train import optimizers
 from tengen.train.schedules import Schedule
 
 
-class Nets(NamedTuple):
+class QNetworks(NamedTuple):
     """Everything that learning changes, except the buffer."""
 
     parameters: Parameters  # of the network that learns
@@ -94,8 +94,8 @@ class QLearner:
         return (drawn.weights * optax.huber_loss(errors, delta=settings.huber)).mean(), (errors, played, others)
 
     def learn(
-        self, nets: Nets, others: Parameters, drawn: ReplaySample, step: Array, rate: Array | None = None
-    ) -> tuple[Nets, Array, dict[str, Array]]:
+        self, nets: QNetworks, others: Parameters, drawn: ReplaySample, step: Array, rate: Array | None = None
+    ) -> tuple[QNetworks, Array, dict[str, Array]]:
         """Take one step: the networks after it, the errors Float32[B], figures. `rate` replaces the schedule's."""
         gradient = jax.value_and_grad(self.loss, has_aux=True)
         (loss, (errors, played, others)), change = gradient(nets.parameters, others, nets.target, drawn)
@@ -109,7 +109,7 @@ class QLearner:
             "gradient": optax.tree.norm(change),
             "learning_rate": rate,
         }
-        return Nets(parameters, target, optimizer, others), errors, figures
+        return QNetworks(parameters, target, optimizer, others), errors, figures
 
     def follow(self, target: Parameters, params: Parameters, step: Array) -> Parameters:
         """The target network after this step, the first being 0."""
@@ -127,7 +127,7 @@ class QLearner:
     @partial(jax.jit, static_argnames=("self",), donate_argnames=("buffer",))
     def many(
         self,
-        nets: Nets,
+        nets: QNetworks,
         others: Parameters,
         buffer: Replay,
         key: Array,
@@ -135,7 +135,7 @@ class QLearner:
         count: Array,
         rates: Array | None = None,
         betas: Array | None = None,
-    ) -> tuple[Nets, Replay, dict[str, Array]]:
+    ) -> tuple[QNetworks, Replay, dict[str, Array]]:
         """Take `count` steps, beginning with number `first`; figures are means.
 
         What a step draws only depends on its number. `rates` and `betas` (Float32[N], one per step) replace those of

@@ -11,10 +11,8 @@ from flax import nnx
 from jax import Array
 
 from tengen import nets
-from tengen.errors import OptionError, TengenError
+from tengen.errors import TengenError
 from tengen.games.core import Game
-from tengen.games.hironaka import Hironaka
-from tengen.games.hironaka_players import HOSTS
 from tengen.games.players import Player
 from tengen.match import player_spec
 from tengen.nets import saving
@@ -86,27 +84,11 @@ def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> 
     return greedy(named.name.removesuffix(".safetensors"), net, game)
 
 
-def unfit(text: str, role: str, game: Game) -> str:
-    """Why the named player cannot play this role; empty if it can.
-
-    In Hironaka's game the roles have different actions: a host cannot play the agent, and a network that learned one
-    role knows nothing about the other.
-    """
-    if text in NAMES or not isinstance(game, Hironaka):
-        return ""
-    if text in HOSTS:
-        return "" if role == "host" else f"{text}: a host of {game.name}, who cannot play the {role}"
-    try:
-        learned = saving.read(text).info.get("role")
-    except TengenError:  # loading it raises the error
-        return ""
-    return "" if learned in (None, role) else f"{text}: a network that learned to play the {learned}, not the {role}"
-
-
 def parse(text: str, game: Game, role: str) -> Player:
-    """The player that a text names: random, first or last (legal action), a host of Hironaka's game, or a path."""
-    if problem := unfit(text, role, game):
-        raise OptionError(problem)
+    """The player that a text names: random, first or last (legal action), a host of Hironaka's game, or a path.
+
+    TengenError if there is none, or if it cannot play the role: in Hironaka's game the roles have different actions.
+    """
     spec = player_spec.parse_role(text, role, game)
     return load_player(spec.found.path, game) if spec.found else spec.player(game)
 

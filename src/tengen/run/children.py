@@ -168,10 +168,7 @@ class ChildProcess:
 
 
 def stop_all(
-    children: Sequence[ChildProcess],
-    say: Callable[[str], None],
-    grace: float = GRACE,
-    sleep: Callable[[float], None] = time.sleep,
+    children: Sequence[ChildProcess], say: Callable[[str], None], sleep: Callable[[float], None] = time.sleep
 ) -> None:
     """Stop all of them together, which takes as long as the slowest one; in the order of the pipeline."""
     children = sorted(children, key=lambda child: KINDS.index(child.kind))
@@ -180,7 +177,7 @@ def stop_all(
     for child in children:
         if child.running:
             say(f"ending {child.kind}")
-        child.stop(grace, sleep, say)
+        child.stop(GRACE, sleep, say)
 
 
 def launch(

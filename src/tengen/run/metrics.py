@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tengen import files, schema
 from tengen.errors import OptionError, TengenError
@@ -87,7 +87,7 @@ def last_mode(path: Path) -> str:
     return mode if mode in ("fused", "sync", "async", "cluster") else "fused"
 
 
-class Metrics:
+class Metrics(contextlib.AbstractContextManager["Metrics"]):
     """Writes the metrics of a run. One process at a time opens them.
 
     `notes` are messages for users about what was repaired or is invalid.
@@ -151,9 +151,6 @@ class Metrics:
     def close(self) -> None:
         self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
 
@@ -172,7 +169,7 @@ class Metrics:
             return f"{self.path}: removed the last line, of which only {len(rest)} bytes had been written"
 
 
-class TensorBoard:
+class TensorBoard(contextlib.AbstractContextManager["TensorBoard"]):
     """The same figures for TensorBoard, in `RUN/logs/tensorboard`: scalars `kind/key` by `values["steps"]`.
 
     Without steps the last ones apply. Values that are not finite numbers are left out.
@@ -203,9 +200,6 @@ class TensorBoard:
     def close(self) -> None:
         self._writer.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
 
@@ -226,6 +220,11 @@ def plain(value: Any) -> Any:
 def is_number(value: object) -> bool:
     """Whether a plain value is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def finite(value: Any) -> float | None:
+    """A number as it is; None for nan, inf and everything else."""
+    return value if is_number(value) and (isinstance(value, int) or math.isfinite(value)) else None
 
 
 def parse_line(raw: bytes) -> dict[str, Any] | None:

@@ -324,20 +324,20 @@ class RunNetworks:
         from tengen.nets import saving
 
         networks, problems = survey(self._base)
-        notes = [f"passed over, no network of this run: {problem}" for problem in problems]
+        notes = [f"skipped, not a network of this run: {problem}" for problem in problems]
         found: list[SavedNetwork] = []
         for network in networks:
             step, seconds = network.saved.info.get("step"), network.saved.info.get("seconds")
             if type(step) is int and isinstance(seconds, int | float) and 0 <= seconds < math.inf:
                 found.append(SavedNetwork(float(seconds), step, network.path.name))
             else:
-                notes.append(f"passed over, no network of this run: {network.path}: does not say when it was saved")
+                notes.append(f"skipped, not a network of this run: {network.path}: does not say when it was saved")
         found.sort()
         while found:  # the parameters of older ones are checked when they play
             try:
                 saving.check_numbers(self.path(found[-1].name))
                 break
             except TengenError as error:
-                notes.append(f"passed over, it cannot play: {error}")
+                notes.append(f"skipped, it cannot play: {error}")
                 found.pop()
         self.saved, self.notes = found, tuple(notes)

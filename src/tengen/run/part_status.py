@@ -101,7 +101,7 @@ class StatusWriter:
             self._folder.mkdir(parents=True, exist_ok=True)
             sweep(self._folder)
             self._closing.enter_context(lease.held(self._folder, self._what))
-        thread = threading.Thread(target=self._keep, name="notice", daemon=True)
+        thread = threading.Thread(target=self._keep, name="part-status", daemon=True)
         thread.start()
         self._closing.callback(thread.join)
         self._closing.callback(self._over.set)

@@ -67,12 +67,19 @@ def from_data(cls: type[T], data: object, what: str = "", *, strict: bool = Fals
     return _Checker(noun, defaults=True, strict=strict).result(cls, data, what)
 
 
-def from_json(cls: type[T], text: str | bytes, what: str = "", *, strict: bool = False) -> T:
-    """`cls` from JSON, as `from_data`. Raises OptionError, which is a ValueError, naming `what`."""
+def from_json(
+    cls: type[T], text: str | bytes, what: str = "", *, strict: bool = False, version: int | None = None
+) -> T:
+    """`cls` from JSON, as `from_data`; with a `version`, from an object that has it as `schema`.
+
+    Raises OptionError, which is a ValueError, naming `what`.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise OptionError(f"{what}: not valid JSON: {error}" if what else f"not valid JSON: {error}") from None
+    if version is not None and (not isinstance(data, dict) or repr(data.pop("schema", None)) != str(version)):
+        raise OptionError(f"{f'{what}: ' if what else ''}expected an object of schema {version}")
     return from_data(cls, data, what, strict=strict)
 
 

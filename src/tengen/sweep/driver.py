@@ -83,7 +83,7 @@ class Driver:
 
     def scores(self) -> dict[str, TrialScore]:
         """The score of every trial that has one, in the metric's unit."""
-        return scoring.scores(self.results(), self.planned.plan.looks_at)
+        return scoring.scores(self.results(), self.planned.plan.metric)
 
     def _present(self) -> tuple[Job, ...]:
         return self.rounds[-1].jobs if self.rounds else ()
@@ -124,7 +124,7 @@ class Driver:
         else:
             self.folder.keep_result(job, number, result)
             self._results[job.trial, number] = result
-            scoring.check(result, self.planned.plan.looks_at)
+            scoring.check(result, self.planned.plan.metric)
             self._say(f"trial {job.trial} {self._outcome(job.trial, result)}")
         self._changed()
 
@@ -136,7 +136,7 @@ class Driver:
 
     def _decide(self) -> None:
         plan, present = self.planned.plan, self.rounds[-1]
-        found = scoring.comparable(self.scores(), plan.looks_at)
+        found = scoring.comparable(self.scores(), plan.highest)
         scores = {job.trial: None if self._status(job) == "failed" else found.get(job.trial) for job in present.jobs}
         self.rounds[-1] = Round(present.jobs, scores)
         self.folder.keep_rounds(self.rounds)

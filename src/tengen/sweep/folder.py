@@ -19,7 +19,7 @@ from tengen import files, importing, schema
 from tengen.config.problems import ConfigError
 from tengen.config.source import RUN_FILE
 from tengen.errors import OptionError, TengenError
-from tengen.sweep.plan import PlannedTrial, SweepPlan, load
+from tengen.sweep.plan import PlannedTrial, SweepPlan
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult, TrialSpec
 from tengen.words import program
@@ -72,7 +72,7 @@ class SweepFolder:
             raise TengenError(f"{self.path}: no sweep is there (it would have a {_PLAN}); give a CONFIG to begin one")
         plan = self._read(SweepPlan, self.path / _PLAN)
         file = self.path / RUN_FILE
-        load(file)  # says what is wrong with it
+        configuration.load_any(file)  # says what is wrong with it
         return PlannedTrial(plan, str(file.absolute()))
 
     def rounds(self) -> list[Round]:
@@ -123,7 +123,7 @@ class SweepFolder:
         try:
             return schema.read_json(cls, path)
         except OptionError as error:
-            raise TengenError(f"{error}; mend the file, or choose another --base") from None
+            raise TengenError(f"{error}; correct the file, or choose another --base") from None
 
 
 def _differences(old: SweepPlan, new: SweepPlan, free: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from tengen.config.problems import ConfigError
 from tengen.config.trainers import ROLES
 from tengen.errors import OptionError
 from tengen.sweep import space, strategies
-from tengen.sweep.scoring import RATING, TrialMetric
+from tengen.sweep.scoring import RATING, more_is_better
 from tengen.sweep.space import Settings, Space
 from tengen.sweep.strategies import Job, Number, Round, Strategy
 
@@ -43,10 +43,6 @@ class SweepPlan:
     schema: Literal[1] = 1
 
     @property
-    def looks_at(self) -> TrialMetric:
-        return TrialMetric(self.metric, self.highest)
-
-    @property
     def decides(self) -> bool:
         """Whether scores decide which trials go on."""
         return self.strategy in ("halving", "population")
@@ -63,7 +59,7 @@ class PlannedTrial:
 
     @functools.cached_property
     def config(self) -> Any:
-        return load(self.source, self.sets)
+        return configuration.load_any(self.source, self.sets)
 
     @property
     def space(self) -> Space:
@@ -108,7 +104,7 @@ class PlannedTrial:
 
     def _wrong(self, changes: Sequence[str]) -> tuple[str, ...]:
         try:
-            load(self.source, merged(self.sets, changes))
+            configuration.load_any(self.source, merged(self.sets, changes))
         except ConfigError as error:
             return error.problems
         return ()
@@ -131,7 +127,7 @@ def make(
     if len(given) > 1:
         words = " and ".join(f"--{unit}" for unit in given)
         raise OptionError(f"{words}: a trial has one budget; give the other limit with --set goal.KEY=N")
-    loaded = load(config, overrides)
+    loaded = configuration.load_any(config, overrides)
     axes = space.parse(grids, randoms, loaded)
     ranged = any(isinstance(axis, space.ValueRange) for axis in axes)
     kind: Kind = strategy or ("random" if options.get("trials") is not None or ranged else "grid")
@@ -145,24 +141,20 @@ def make(
     if unit is not None:
         others = [f"goal.{other}=null" for other in UNITS if other != unit and f"goal.{other}" not in keys]
         sets = merged(sets, [*others, space.override(f"goal.{unit}", budget)])
-        load(config, sets)
+        configuration.load_any(config, sets)
     elif kind in ("halving", "population"):
         unit, budget = _own_goal(loaded, kind)
     elif all(getattr(loaded.goal, each) is None for each in UNITS):
         raise OptionError("trials would never end: give --minutes, --steps, --games or --rows")
-    looked = TrialMetric.of(metric or _usual_metric(loaded), best)
+    metric = metric or _usual_metric(loaded)
     given = {name: value for name, value in options.items() if value is not None}
     varied = tuple(schema.to_dict(axis) for axis in axes)
-    plan = SweepPlan(kind, varied, looked.name, looked.highest, unit, budget, **given)
+    plan = SweepPlan(kind, varied, metric, more_is_better(metric, best), unit, budget, **given)
     planned = PlannedTrial(plan, config, sets)
     if plan.decides:
         planned = _scheduled(planned, {axis.key for axis in axes})
     planned.check()
     return planned
-
-
-def load(config: Any, overrides: Sequence[str] = ()) -> Any:
-    return configuration.load_any(config, overrides)
 
 
 def merged(sets: Sequence[str], changes: Sequence[str]) -> tuple[str, ...]:
@@ -178,7 +170,7 @@ def _key(override: str) -> str:
 def _own_goal(config: Any, kind: str) -> tuple[str, Number]:
     goal = {unit: amount for unit in UNITS if (amount := getattr(config.goal, unit)) is not None}
     if len(goal) != 1:
-        raise OptionError(f"--strategy {kind}: shares a budget out; give --minutes, --steps, --games or --rows")
+        raise OptionError(f"--strategy {kind}: divides a budget; give --minutes, --steps, --games or --rows")
     return next(iter(goal.items()))
 
 

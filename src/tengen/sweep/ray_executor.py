@@ -25,7 +25,7 @@ from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
 from tengen.files import lease
 from tengen.jax_setup import gpu_share
-from tengen.sweep.trial import Ended, Share, TrialResult, TrialSpec, run_trial
+from tengen.sweep.trial import Ended, MachineShare, TrialResult, TrialSpec, run_trial
 from tengen.words import counted
 
 _ANSWER = 5.0  # seconds within which trials must confirm that they stop
@@ -66,7 +66,7 @@ class TrialActor:
 
         None if it does not, and there is nothing packed to go on from.
         """
-        place = Share(environment=share.environment(os.environ))
+        place = MachineShare(environment=share.environment(os.environ))
         with contextlib.suppress(OSError, TengenError):
             if files.read_text(Path(spec.config).with_name(_TOKEN)) == token:
                 return run_trial(spec, place, self._stopping.is_set), b""

@@ -21,10 +21,10 @@ from tengen.config.source import RUN_FILE
 from tengen.monitor.display import View, open_display
 from tengen.monitor.text_chart import framed, plot
 from tengen.run import metrics
+from tengen.run.metrics import is_number
 from tengen.sweep.driver import Driver, figure
 from tengen.sweep.folder import SweepFolder
 from tengen.sweep.scoring import TrialScore, comparable
-from tengen.sweep.space import is_number
 from tengen.sweep.strategies import Number
 from tengen.words import figure as rounded
 from tengen.words import program
@@ -88,7 +88,7 @@ def make(driver: Driver) -> SweepReport:
                 result.values if result else {},
                 (*(before.history if before else ()), *step),
             )
-    order = comparable(scores, plan.looks_at)
+    order = comparable(scores, plan.highest)
     ranked = sorted(rows.values(), key=lambda row: (-row.round, -order.get(row.trial, -float("inf")), row.trial))
     return SweepReport(plan.metric, plan.highest, plan.strategy, plan.unit, tuple(ranked))
 
@@ -254,7 +254,7 @@ def _setting(drawing: Drawing, at: tuple[int, int], report: SweepReport, key: st
     """Score against one setting; numbers to scale, other values side by side."""
     scored = [(row, row.score) for row in report.rows if row.score is not None]
     written = [row.settings[key] for row, _ in scored]
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in written):
+    if all(map(is_number, written)):
         places = placed([float(value) for value in written])
     else:
         kinds = sorted({json.dumps(value) for value in written})

@@ -5,7 +5,6 @@ run, from the few games of its own networks. So the matches of all trials are ra
 common players.
 """
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,24 +12,11 @@ from dataclasses import dataclass
 from tengen.errors import OptionError
 from tengen.match.ratings import anchor, fit, is_reference, players_in
 from tengen.match.results import MatchResult
+from tengen.run import metrics
 from tengen.schema import unknown
 from tengen.sweep.trial import TrialResult
 
 RATING = "rating"
-
-
-@dataclass(frozen=True)
-class TrialMetric:
-    """The metric that trials are compared by. `highest`: more is better."""
-
-    name: str
-    highest: bool
-
-    @staticmethod
-    def of(name: str, best: str | None = None) -> "TrialMetric":
-        """The metric of that name. Losses, errors and regrets are better the lower they are, unless `best` is given."""
-        low = re.search(r"loss|error|regret", name) is not None
-        return TrialMetric(name, best == "high" if best else not low)
 
 
 @dataclass(frozen=True)
@@ -41,18 +27,23 @@ class TrialScore:
     error: float | None = None
 
 
-def scores(results: Mapping[str, TrialResult], metric: TrialMetric) -> dict[str, TrialScore]:
+def more_is_better(metric: str, best: str | None = None) -> bool:
+    """Losses, errors and regrets are better the lower they are, unless `best` ("high" or "low") is given."""
+    return best == "high" if best else re.search(r"loss|error|regret", metric) is None
+
+
+def scores(results: Mapping[str, TrialResult], metric: str) -> dict[str, TrialScore]:
     """The scores of the trials that have one; trials that failed have none."""
     good = {trial: result for trial, result in results.items() if result.status != "failed"}
-    if metric.name == RATING and any(result.matches for result in good.values()):
+    if metric == RATING and any(result.matches for result in good.values()):
         return _rated(good)
-    found = {trial: figure(result.values, metric.name) for trial, result in good.items()}
+    found = {trial: figure(result.values, metric) for trial, result in good.items()}
     return {trial: TrialScore(value) for trial, value in found.items() if value is not None}
 
 
-def comparable(found: Mapping[str, TrialScore], metric: TrialMetric) -> dict[str, float]:
-    """The scores with signs such that more is better."""
-    return {trial: score.value if metric.highest else -score.value for trial, score in found.items()}
+def comparable(found: Mapping[str, TrialScore], highest: bool) -> dict[str, float]:
+    """The scores with signs such that more is better; `highest`: it is already."""
+    return {trial: score.value if highest else -score.value for trial, score in found.items()}
 
 
 def figure(values: Mapping[str, float | None], name: str) -> float | None:
@@ -60,20 +51,20 @@ def figure(values: Mapping[str, float | None], name: str) -> float | None:
     names = {RATING: "rating.elo"}
     wanted = names.get(name, name)
     if wanted in values:
-        return _finite(values[wanted])
+        return metrics.finite(values[wanted])
     ends = [full for full in values if full.endswith(f".{wanted}")]
     # The trainer's own name for a loss comes before the one that is displayed.
     ends.sort(key=lambda full: (not full.startswith("progress."), "figures" not in full, full))
-    return _finite(values[ends[0]]) if ends else None
+    return metrics.finite(values[ends[0]]) if ends else None
 
 
-def check(result: TrialResult, metric: TrialMetric) -> None:
+def check(result: TrialResult, metric: str) -> None:
     """OptionError if a trial that has ended well has no figure of that name."""
     known = list(result.values)
     ends = {".".join(parts[start:]) for name in known for parts in [name.split(".")] for start in range(len(parts))}
-    if result.status == "done" and known and metric.name != RATING and metric.name not in ends:
+    if result.status == "done" and known and metric != RATING and metric not in ends:
         short = sorted({name.rpartition(".")[2] for name in known})
-        raise OptionError(f"--metric {metric.name}: {unknown('figure', metric.name, short)}")
+        raise OptionError(f"--metric {metric}: {unknown('figure', metric, short)}")
 
 
 def _rated(results: Mapping[str, TrialResult]) -> dict[str, TrialScore]:
@@ -90,7 +81,3 @@ def _rated(results: Mapping[str, TrialResult]) -> dict[str, TrialScore]:
     found = {trial: ratings[match.a] for match in played if (trial := match.a.removeprefix("trial "))}
     # Rounded, so that equal results are equal scores, whatever the arithmetic did.
     return {trial: TrialScore(round(rating.elo, 6), rating.error) for trial, rating in found.items()}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

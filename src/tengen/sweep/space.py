@@ -1,9 +1,5 @@
 """The settings that a sweep varies, by their full names in the configuration, each a list of values or a range.
 
-    --grid train.optimizer.learning_rate=1e-3,3e-4      a list, written as in YAML
-    --random train.optimizer.learning_rate=1e-4..1e-2:log
-    --random search.simulations=16..64
-
 Names and limits come from the declaration of the configuration, so that mistakes are found before anything starts.
 """
 
@@ -20,6 +16,7 @@ from tengen import schema
 from tengen.config import reader
 from tengen.config.problems import ConfigError
 from tengen.config.trainers import current_key
+from tengen.run.metrics import is_number
 from tengen.schema.declaration import NUMBERS, FlatSetting, Rule, expected, shape
 
 Settings = dict[str, Any]  # value by full name, in plain data
@@ -192,7 +189,7 @@ def _axis(text: str, option: str, known: Mapping[str, FlatSetting], config: Any)
         raise _Wrong(f"expected {option} section.key=values")
     key = _key(".".join(map(str, current_key(config, tuple(written.strip().split("."))))), known)
     if key.startswith("goal."):
-        raise _Wrong(f"{key}: how long a trial goes on is said by --minutes, --steps, --games or --rows")
+        raise _Wrong(f"{key}: the length of a trial is set by --minutes, --steps, --games or --rows")
     low, dots, rest = values.partition("..")
     if not dots:
         return _choice(key, values)
@@ -221,7 +218,7 @@ def _range(key: str, low: str, high: str, log: bool, known: FlatSetting) -> Valu
     kind, rule, wanted = known.shape.kind, known.rule, expected(known.shape._replace(optional=False), known.rule)
     ends = reader.plain(low.strip()), reader.plain(high.strip())
     if kind not in NUMBERS:
-        raise _Wrong(f"{key}: is no number but {wanted}; write a list of values")
+        raise _Wrong(f"{key}: is not a number but {wanted}; write a list of values")
     if not all(is_number(end) and math.isfinite(end) for end in ends):
         raise _Wrong(f"{key}: expected LOW..HIGH, two numbers, got {schema.quote(f'{low}..{high}')}")
     if not ends[0] < ends[1]:
@@ -259,11 +256,6 @@ def _key(written: str, known: Mapping[str, FlatSetting]) -> str:
     depth = section.count(".") + 1 if section else 0
     shown = dict.fromkeys(".".join(key.split(".")[: depth + 1]) for key in below)
     raise _Wrong(f"{written}: {schema.unknown('key', '', shown)}")
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a number; True and False are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _together(problems: Sequence[str]) -> list[str]:

@@ -151,7 +151,7 @@ def make(
         if value is not None and not low <= value <= high:
             raise OptionError(f"--{name}: expected a whole number from {low} to {high}, got {value}")
     if kind in ("halving", "population") and budget is None:
-        raise OptionError(f"--strategy {kind}: says who gets more; give --minutes, --steps, --games or --rows to share")
+        raise OptionError(f"--strategy {kind}: divides a budget; give --minutes, --steps, --games or --rows")
     if kind == "grid" or (kind == "halving" and trials is None):
         if space.size is None:
             ranges = ", ".join(axis.key for axis in space.axes if not hasattr(axis, "values"))

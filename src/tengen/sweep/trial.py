@@ -10,10 +10,8 @@ ends at once. `LocalExecutor` runs trials as processes on this machine, each wit
 
 import contextlib
 import json
-import math
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,7 +25,7 @@ from typing import Literal, Protocol
 from tengen import schema
 from tengen.errors import TengenError
 from tengen.files import lock
-from tengen.jax_setup import gpu_share
+from tengen.jax_setup import gpu_share, nvidia_smi
 from tengen.match import results
 from tengen.run import children, metrics
 from tengen.run.children import GRACE, PATIENCE
@@ -38,7 +36,7 @@ _LINES = 12  # of the log that a failure keeps
 
 
 @dataclass(frozen=True)
-class Share:
+class MachineShare:
     """The part of the machine that a trial may use."""
 
     cores: tuple[int, ...] = ()  # none: all
@@ -71,12 +69,12 @@ class TrialResult:
     lines: tuple[str, ...] = ()  # the last that it said, if it failed
 
 
-def run_trial(spec: TrialSpec, share: Share | None = None, stop: Stop = lambda: False) -> TrialResult:
+def run_trial(spec: TrialSpec, share: MachineShare | None = None, stop: Stop = lambda: False) -> TrialResult:
     """Run it until its budget is used, or until `stop` asks it to save and end. Errors become a failed result."""
     try:
         if not _wait_for_folder(Path(spec.folder), stop):
             return TrialResult("stopped")
-        code, killed, offset = _run(spec, share or Share(), stop)
+        code, killed, offset = _run(spec, share or MachineShare(), stop)
         found = measured(Path(spec.folder))
     except TengenError as error:
         return TrialResult("failed", why=str(error).splitlines()[0], lines=tuple(str(error).splitlines()[:_LINES]))
@@ -98,7 +96,7 @@ def measured(folder: Path) -> TrialResult:
     for line in metrics.read(folder / metrics.NAME).lines:
         unlearned = line.get("figures") == {}  # nothing since the run was started again: what is null is as it was
         for full, value in schema.leaves(line, f"{line['kind']}."):
-            if value is None or (metrics.is_number(value) and math.isfinite(value)):
+            if value is None or (metrics.finite(value) is not None):
                 values[full] = values.get(full) if value is None and unlearned else value
     played = results.read(folder / results.OF_RUN)
     return TrialResult("done", values, tuple((m.a, m.b, m.wins, m.draws, m.losses) for m in played))
@@ -109,7 +107,7 @@ def command(spec: TrialSpec) -> list[str]:
     return [sys.executable, "-m", "tengen", "run", spec.config, "--base", spec.folder, *sets]
 
 
-def _run(spec: TrialSpec, share: Share, stop: Stop) -> tuple[int, bool, int]:
+def _run(spec: TrialSpec, share: MachineShare, stop: Stop) -> tuple[int, bool, int]:
     """The exit code, whether it had to be killed, and where its output begins in the log."""
     title = json.dumps(spec.overrides, ensure_ascii=False)
     process, offset = children.launch(command(spec), Path(spec.log), title, {**os.environ, **share.environment})
@@ -168,10 +166,10 @@ class Executor(Protocol):
 class LocalExecutor:
     """Runs one trial for each share of this machine."""
 
-    def __init__(self, shares: Sequence[Share], run: Callable[..., TrialResult] = run_trial) -> None:
+    def __init__(self, shares: Sequence[MachineShare], run: Callable[..., TrialResult] = run_trial) -> None:
         self._idle = list(reversed(shares))
         self._run = run
-        self._ended: queue.Queue[tuple[TrialSpec, TrialResult, Share]] = queue.Queue()
+        self._ended: queue.Queue[tuple[TrialSpec, TrialResult, MachineShare]] = queue.Queue()
         self._stopping = threading.Event()
 
     @property
@@ -195,7 +193,7 @@ class LocalExecutor:
     def stop(self) -> None:
         self._stopping.set()
 
-    def _work(self, spec: TrialSpec, share: Share) -> None:
+    def _work(self, spec: TrialSpec, share: MachineShare) -> None:
         try:
             result = self._run(spec, share, self._stopping.is_set)
         except Exception as error:  # a bug here must not leave the driver waiting for ever
@@ -213,13 +211,7 @@ def gpus(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
         return ()
     if _VISIBLE in environment:
         return tuple(name for text in environment[_VISIBLE].split(",") if (name := text.strip()))
-    if shutil.which("nvidia-smi") is None:
-        return ()
-    try:
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    lines = [line for line in listed.stdout.splitlines() if line.startswith("GPU ")]
+    lines = [line for line in nvidia_smi("-L") if line.startswith("GPU ")]
     return tuple(str(number) for number in range(len(lines)))
 
 
@@ -230,7 +222,7 @@ def usual(devices: tuple[str, ...], there: tuple[int, ...]) -> int:
 
 def shares(
     count: int, devices: tuple[str, ...], there: tuple[int, ...], environment: Mapping[str, str] = os.environ
-) -> tuple[Share, ...]:
+) -> tuple[MachineShare, ...]:
     """The shares of `count` trials at once: GPUs in turn, a part of the memory of each, and separate cores."""
     found = []
     on_one = -(-count // len(devices)) if devices else 0  # trials on the fullest GPU
@@ -243,5 +235,5 @@ def shares(
             given[_THREADS] = str(len(mine))
         if devices:
             given |= {_VISIBLE: devices[number % len(devices)], **gpu_share(1 / on_one, environment)}
-        found.append(Share(mine, given))
+        found.append(MachineShare(mine, given))
     return tuple(found)

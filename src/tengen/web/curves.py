@@ -13,6 +13,7 @@ from tengen import files, schema
 from tengen.monitor import totals
 from tengen.monitor.totals import mapping
 from tengen.run import metrics
+from tengen.run.metrics import finite
 from tengen.run.status import SPEEDS
 
 _PROGRESS = b'"kind": "progress"'
@@ -128,10 +129,10 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     found["window"] = found["window"] or None
     found |= {f"{name}_per_second": line.get(f"{name}_per_second") for name in SPEEDS}
     if found["evaluations_per_second"] is None:
-        speeds = [_number(part.get("evaluations_per_second")) for part in parts.values()]
+        speeds = [finite(part.get("evaluations_per_second")) for part in parts.values()]
         found["evaluations_per_second"] = sum(speed for speed in speeds if speed is not None) or None
-    steps, samples = _number(learner.get("steps", found["steps"])), _number(found["samples"])
-    speed = _number(found["steps_per_second"])
+    steps, samples = finite(learner.get("steps", found["steps"])), finite(found["samples"])
+    speed = finite(found["steps_per_second"])
     if found["samples_per_second"] is None and steps and samples and speed is not None:
         found["samples_per_second"] = speed * samples / steps
     found["loss"] = losses.pop("loss", None)
@@ -139,12 +140,12 @@ def figures_of(line: Mapping[str, Any]) -> dict[str, float | None]:
     found |= {
         f"figure/{name}": value
         for name, value in figures.items()
-        if not name.endswith("_loss") and name not in _SHOWN and _number(value) is not None
+        if not name.endswith("_loss") and name not in _SHOWN and finite(value) is not None
     }
-    policy, entropy = _number(losses.get("policy")), _number(figures.get("policy_target_entropy"))
+    policy, entropy = finite(losses.get("policy")), finite(figures.get("policy_target_entropy"))
     if policy is not None and entropy is not None:
         found["policy_kl"] = max(policy - entropy, 0.0)
-    return {name: _number(value) for name, value in found.items()}
+    return {name: finite(value) for name, value in found.items()}
 
 
 def _means(tally: Mapping[str, Any]) -> dict[str, float]:
@@ -203,9 +204,9 @@ def epoch_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
     for line in lines:
         if line.get("kind") not in ("epoch", "network"):
             continue
-        row = {name: _number(line.get(name)) for name in AXES}
+        row = {name: finite(line.get(name)) for name in AXES}
         for place in ("losses", "validation", "test"):
-            row |= {f"{place}/{name}": _number(value) for name, value in mapping(line, place).items()}
+            row |= {f"{place}/{name}": finite(value) for name, value in mapping(line, place).items()}
         rows.append(row)
     return columns(rows)
 
@@ -215,7 +216,7 @@ def evaluation_columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any
     for line in lines:
         if line.get("kind") == "evaluation":
             leaves = schema.leaves(line, between=" ")
-            found = {name: value for name, value in leaves if _number(value) is not None}
+            found = {name: value for name, value in leaves if finite(value) is not None}
             rows.append({name: value for name, value in found.items() if name not in ("time", "kind")})
     return columns(rows)
 
@@ -284,15 +285,11 @@ def _labels(names: Iterable[str], prefix: str) -> dict[str, str]:
     return {name: name.removeprefix(prefix).replace("_", " ") for name in names if name.startswith(prefix)}
 
 
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _is_tally(tally: Any) -> bool:
     if not isinstance(tally, Mapping):
         return False
     lists = all(
-        isinstance(tally.get(name), list) and all(_number(x) is not None for x in tally[name])
+        isinstance(tally.get(name), list) and all(finite(x) is not None for x in tally[name])
         for name in ("predicted", "points")
     )
-    return lists and all(_number(tally.get(name)) is not None for name in _TALLIES)
+    return lists and all(finite(tally.get(name)) is not None for name in _TALLIES)

@@ -27,7 +27,7 @@ def leads_out(path: Path, folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRuns:
     """Runs by the names that the page has for them, and folders of matches."""
 
     runs: dict[str, Path]

@@ -1,7 +1,6 @@
 """Who beat whom: the ratings of a run, its matches, and the matches that were played against others."""
 
 import contextlib
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -9,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tengen import files
+from tengen import schema
 from tengen.errors import TengenError
 from tengen.match import ratings, results
 from tengen.match.match_games import SUMMARY
 from tengen.match.results import MatchResult
 from tengen.run import networks
+from tengen.run.metrics import finite
 from tengen.web.curves import AXES, brief
 from tengen.web.folders import inside
 
@@ -193,14 +193,12 @@ def match_summaries(folders: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _match_summary(folder: Path) -> dict[str, Any] | None:
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError, TengenError):
-        data = json.loads(files.read_bytes(folder / SUMMARY, _LARGEST))
-        counts = {name: int(data[name]) for name in ("wins", "draws", "losses")}
-        found = {"a": str(data["a"]), "b": str(data["b"]), **counts}
-        result = MatchResult(**found)
-        if result.games:
-            numbers = {"share": data.get("share"), **result.figures()}
-            return {**found, "folder": folder.name} | {name: brief(finite(x)) for name, x in numbers.items()}
+    with contextlib.suppress(TengenError):
+        found = schema.read_json(MatchResult, folder / SUMMARY, _LARGEST)
+        if found.games:
+            numbers = {"share": found.share, **found.figures()}
+            about = {"a": found.a, "b": found.b, **found.tally, "folder": folder.name}
+            return about | {name: brief(finite(x)) for name, x in numbers.items()}
     return None
 
 
@@ -208,8 +206,3 @@ def _kind(name: str) -> str:
     if networks.parse(name) is not None or name == networks.UNTRAINED:
         return "network"
     return "reference" if ratings.is_reference(name) else "other"
-
-
-def finite(value: Any) -> float | None:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if number else None

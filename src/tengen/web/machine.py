@@ -2,13 +2,12 @@
 
 import contextlib
 import os
-import shutil
 import socket
-import subprocess
 import time
 from typing import Any
 
 from tengen import files
+from tengen.jax_setup import nvidia_smi
 
 _LEAST = 3.0  # seconds between two measurements
 _QUERY = ["--query-gpu=name,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits"]
@@ -56,13 +55,9 @@ def _memory() -> tuple[int, int] | None:
 
 
 def _gpus() -> list[dict[str, Any]]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
     found = []
-    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
-        listed = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=5, check=True).stdout
-        for line in listed.splitlines():
+    with contextlib.suppress(ValueError):
+        for line in nvidia_smi(*_QUERY, seconds=5.0):
             name, load, used, memory = (word.strip() for word in line.rsplit(",", 3))
             found.append({"name": name, "load": int(load) / 100, "used": int(used) << 20, "memory": int(memory) << 20})
     return found

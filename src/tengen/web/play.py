@@ -171,7 +171,7 @@ class PlayRoom:
     def get(self, id: str) -> PlaySession:
         """TengenError if there is no such session."""
         if id not in self._sessions:
-            raise TengenError("this game is over for the server, which keeps the newest few; begin another")
+            raise TengenError("the server has dropped this game, because it keeps only the newest few; begin another")
         self._sessions.move_to_end(id)
         return self._sessions[id]
 

@@ -9,7 +9,7 @@ from typing import Any
 from tengen import files, jax_setup
 from tengen.errors import TengenError
 from tengen.web import document, games, ladder, page
-from tengen.web.folders import Found
+from tengen.web.folders import FoundRuns
 
 NAME = "report.html"
 GAMES = 36
@@ -18,7 +18,7 @@ LARGEST = 3_000_000
 """Bytes of a report, as long as its charts fit. Games are left out for it, unless more of them were asked for."""
 
 
-def make(found: Found, most_games: int = GAMES) -> str:
+def make(found: FoundRuns, most_games: int = GAMES) -> str:
     """The HTML document. Needs JAX if there are games to show."""
     runs: list[dict[str, Any]] = []
     for id, base in found.runs.items():
@@ -51,7 +51,7 @@ def _leave_out(runs: Sequence[dict[str, Any]], excess: int) -> None:
 
 
 def write(out: Path, bases: Sequence[Path], most_games: int = GAMES) -> Path:
-    found = Found.of(bases)
+    found = FoundRuns.of(bases)
     if not found.runs:
         raise TengenError(f"{bases[0] if bases else '.'}: there is no run (a folder with config.yaml)")
     files.make_folder(out.parent)

@@ -24,7 +24,7 @@ from tengen.redact import hide
 from tengen.web import document, games, ladder, page
 from tengen.web.access import Access
 from tengen.web.document import RunReader
-from tengen.web.folders import Found
+from tengen.web.folders import FoundRuns
 from tengen.web.machine import MachineLoad
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Watched:
 
     def find(self) -> None:
         """Look for new runs and matches. TengenError if a named folder is gone."""
-        found = Found.of(self._folders)
+        found = FoundRuns.of(self._folders)
         self.matches = ladder.match_summaries(found.matches)
         known = dict(self._readers)
         for id, base in found.runs.items():

@@ -14,7 +14,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.export import MADE, PENDING, ExportPart
 from tengen.nets import saving
-from tengen.run import directory, networks
+from tengen.run import config_file, networks
 from tengen.train.checkpoints import Checkpoints
 from tests.helpers.game_recording import make
 from tests.helpers.pipelines import Trainer, add_rows, drive, ring_config, shuffled
@@ -197,7 +197,7 @@ def trained(tmp_path: Path) -> Path:
     add_rows(tmp_path, 60, 1)
     shuffled(tmp_path)
     one = Trainer(tmp_path)
-    directory.write(ring_config(), tmp_path / "train" / "main", [])
+    config_file.write(ring_config(), tmp_path / "train" / "main", [])
     one.run()
     assert one.trainer.samples == 48
     one.stop()
@@ -218,7 +218,7 @@ def test_a_checkpoint_of_a_trainer_that_feeds_nobody(tmp_path: Path, role: Any) 
     add_rows(tmp_path, 60, 1)
     shuffled(tmp_path)
     one = Trainer(tmp_path, role=role)
-    directory.write(ring_config(), tmp_path / "train" / "main", [])
+    config_file.write(ring_config(), tmp_path / "train" / "main", [])
     one.run()
     one.stop()
     export.submit_checkpoint(tmp_path, "main")
@@ -251,7 +251,7 @@ def test_the_trainer_may_be_writing_meanwhile(trained: Path) -> None:
 def test_no_such_trainer(trained: Path) -> None:
     with pytest.raises(TengenError, match="train/nobody: no trainer of that name has been here"):
         export.submit_checkpoint(trained, "nobody")
-    directory.write(ring_config(), trained / "train" / "new", [])
+    config_file.write(ring_config(), trained / "train" / "new", [])
     with pytest.raises(TengenError, match="train/new: there is no checkpoint yet"):
         export.submit_checkpoint(trained, "new")
 

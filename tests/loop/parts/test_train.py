@@ -17,7 +17,7 @@ from tengen.errors import TengenError
 from tengen.loop.fused import Fused
 from tengen.loop.parts.export import PENDING, ExportPart
 from tengen.nets import saving
-from tengen.run import directory, metrics, networks
+from tengen.run import config_file, metrics, networks
 from tengen.train import session
 from tests.helpers.pipeline_data import put
 from tests.helpers.pipelines import BATCH, Trainer, add_rows, ring_config, shuffled
@@ -198,7 +198,7 @@ def test_several_passes_over_a_shuffle(base: Path, single: None) -> None:
 
 def test_it_takes_changed_settings_over(base: Path, single: None) -> None:
     one = Trainer(base)
-    directory.write(ring_config(), one.part.folder, ["tengen 1"])
+    config_file.write(ring_config(), one.part.folder, ["tengen 1"])
     one.run(calls=1)
     rate = one.part.figures["learning_rate"]
     one.part.change(ring_config("train.lr_scale=0.25", "train.samples_per_row=3"))

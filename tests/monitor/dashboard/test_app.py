@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from tengen.monitor.dashboard.app import Dashboard
 from tengen.monitor.dashboard.client import Attached, ChildClient, StatusClient, Staying
 from tengen.monitor.dashboard.drawing import figure
-from tengen.monitor.dashboard.model import Said
+from tengen.monitor.dashboard.model import LogLine
 from tengen.monitor.dashboard.panes import (
     ExitPane,
     NetworksPane,
@@ -97,7 +97,7 @@ def test_everything_that_matters_is_on_one_screen(size: tuple[int, int]) -> None
         async with showing(Silent(), size) as (app, pilot):
             for step in range(100, 3300, 100):
                 app.client.hear(status(step))
-            app.client.hear(Said("a line of the log"))
+            app.client.hear(LogLine("stderr", "a line of the log"))
             await settle(app, pilot)
             shown = text(app)
             for words in (
@@ -210,7 +210,7 @@ def test_keys_for_view_log_and_help() -> None:
             assert "data pipeline: train" in text(app)
             await pilot.press("p")
             for number in range(5):
-                app.client.hear(Said(f"while paused {number}"))
+                app.client.hear(LogLine("stderr", f"while paused {number}"))
             await settle(app, pilot)
             assert "log: paused, 5 new lines" in text(app)
             assert "while paused" not in text(app)
@@ -238,12 +238,12 @@ def test_ten_thousand_lines() -> None:
             assert 1000 <= len(log.lines) <= 1300
             await pilot.press("home")
             await until(pilot, lambda: log.scroll_y == 0)
-            app.client.hear(Said("one more"))
+            app.client.hear(LogLine("stderr", "one more"))
             await settle(app, pilot)
             assert log.scroll_y == 0  # a person reads
             await pilot.press("end")
             await until(pilot, lambda: log.scroll_y == log.max_scroll_y)
-            app.client.hear(Said("the last one"))
+            app.client.hear(LogLine("stderr", "the last one"))
             await settle(app, pilot)
             assert "the last one" in text(app)
 
@@ -253,7 +253,7 @@ def test_ten_thousand_lines() -> None:
 def test_lines_are_wrapped_anew_for_another_width() -> None:
     async def main() -> None:
         async with showing(Silent()) as (app, pilot):
-            app.client.hear(Said("word " * 12 + "end"))
+            app.client.hear(LogLine("stderr", "word " * 12 + "end"))
             await settle(app, pilot)
             assert not any("word end" in line and line.count("word") == 12 for line in screen(app))
             await pilot.resize_terminal(200, 40)
@@ -268,7 +268,7 @@ def test_garbage_is_shown_as_such() -> None:
         async with showing(ChildClient([*STANDIN, "--garbage"]), (160, 50)) as (app, pilot):
             await until(pilot, lambda: app.model.status is not None and app.model.status.training.step > 100)
             await settle(app, pilot)
-            assert "no message: no JSON" in text(app)
+            assert "not a message: not valid JSON" in text(app)
             assert "TRAINING" in screen(app)[0]
 
     drive(main())

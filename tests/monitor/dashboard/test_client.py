@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tengen.monitor.dashboard.client import Attached, ChildClient, StatusClient, Staying, log_of, understood
-from tengen.monitor.dashboard.model import Garbled, ProcessEnded, ProcessStarted, Said
+from tengen.monitor.dashboard.model import LogLine, ProcessEnded, ProcessStarted
 from tengen.protocol.encoding import encode
 from tengen.protocol.messages import GetStatus, Log, Shutdown, StopTraining, TrainingStatus
 from tests.helpers.patience import LONG
@@ -37,6 +37,10 @@ def kinds(heard: list[Any], kind: type) -> list[Any]:
     return [event for event in heard if isinstance(event, kind)]
 
 
+def lines(heard: list[Any], kind: str) -> list[LogLine]:
+    return [event for event in heard if isinstance(event, LogLine) and event.kind == kind]
+
+
 def test_a_child_from_start_to_end() -> None:
     async def main() -> None:
         client = ChildClient([*STANDIN, "--log", "3"])
@@ -49,7 +53,7 @@ def test_a_child_from_start_to_end() -> None:
         await until(lambda: kinds(heard, ProcessEnded))
         assert isinstance(heard[0], ProcessStarted)
         assert heard[-1] == ProcessEnded("the daemon has ended", 0)
-        assert [Said(f"line {number}") for number in range(3)] == kinds(heard, Said)[1:4]
+        assert [LogLine("stderr", f"line {number}") for number in range(3)] == lines(heard, "stderr")[1:4]
         assert not client.alive
         assert not client.send(StopTraining())
         await client.close()
@@ -66,7 +70,7 @@ def test_a_child_that_dies_can_be_started_again() -> None:
             await until(lambda: len(kinds(heard, ProcessStarted)) == number and client.send(StopTraining()))
             await until(lambda: len(kinds(heard, ProcessEnded)) == number)
         assert kinds(heard, ProcessEnded) == [ProcessEnded("the daemon has ended with code 3", 3)] * 2
-        assert Said("Traceback: the stand-in breaks") in heard
+        assert LogLine("stderr", "Traceback: the stand-in breaks") in heard
         await client.close()
 
     asyncio.run(main())
@@ -97,7 +101,7 @@ def test_a_grandchild_that_keeps_the_pipes_does_not_keep_us() -> None:
         heard = listen(client)
         await client.start()
         await until(lambda: kinds(heard, ProcessEnded))
-        os.kill(int(kinds(heard, Said)[0].text), signal.SIGKILL)
+        os.kill(int(lines(heard, "stderr")[0].text), signal.SIGKILL)
         assert heard[-1] == ProcessEnded("the daemon has ended with code 4", 4)
         await client.close()
 
@@ -124,19 +128,19 @@ def test_garbage_is_told_as_such_and_the_rest_is_heard() -> None:
         client = ChildClient([*STANDIN, "--garbage"])
         heard = listen(client)
         await client.start()
-        await until(lambda: len(kinds(heard, Garbled)) >= 9 and isinstance(heard[-1], TrainingStatus))
-        reasons = [event.why for event in kinds(heard, Garbled)]
+        await until(lambda: len(lines(heard, "garbage")) >= 9 and isinstance(heard[-1], TrainingStatus))
+        reasons = [event.text for event in lines(heard, "garbage")]
         assert "expected at most 4,194,304" in reasons[-2]
         assert any("training_status: run: expected text, got 7" in reason for reason in reasons)
-        assert "StopTraining is for the daemon, not from it" in reasons
+        assert "not a message: StopTraining is for the daemon, not from it" in reasons
         await client.close()
 
     asyncio.run(main())
 
 
 def test_lines_that_are_no_messages() -> None:
-    assert isinstance(understood(b"\xff\xff"), Garbled)
-    assert isinstance(understood(encode(GetStatus())), Garbled)
+    assert understood(b"\xff\xff").kind == "garbage"
+    assert understood(encode(GetStatus())).kind == "garbage"
     assert understood(encode(Log("info", "x"))) == Log("info", "x")
 
 
@@ -153,7 +157,7 @@ def test_joining_one_that_listens(tmp_path: Path) -> None:
         heard = listen(client)
         await client.start()
         await until(lambda: kinds(heard, TrainingStatus))
-        assert Said("an old line") in heard
+        assert LogLine("stderr", "an old line") in heard
         assert client.send(StopTraining())
         await until(lambda: Log("info", "got StopTraining()") in heard)
         await client.close()
@@ -191,7 +195,7 @@ def test_one_that_stays_outlives_us_and_writes_to_a_file(tmp_path: Path) -> None
         heard = listen(client)
         await client.start()
         await until(lambda: kinds(heard, TrainingStatus))
-        await until(lambda: Said("line 1") in heard)
+        await until(lambda: LogLine("stderr", "line 1") in heard)
         assert client._process is not None
         await client.close()
         return client._process
@@ -219,7 +223,7 @@ def test_one_that_stays_tells_of_its_end(tmp_path: Path) -> None:
         assert client.send(StopTraining())
         await until(lambda: kinds(heard, ProcessEnded))
         assert heard[-1] == ProcessEnded("the daemon has ended with code 3", 3)
-        assert Said("Traceback: the stand-in breaks") in heard
+        assert LogLine("stderr", "Traceback: the stand-in breaks") in heard
         await client.close()
 
     asyncio.run(main())

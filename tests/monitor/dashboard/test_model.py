@@ -8,11 +8,10 @@ import pytest
 from tengen.monitor.dashboard.model import (
     LINES,
     Curve,
-    Garbled,
+    LogLine,
     Model,
     ProcessEnded,
     ProcessStarted,
-    Said,
     clean,
     still,
 )
@@ -33,11 +32,11 @@ def texts(model: Model) -> list[str]:
 
 def test_the_log_has_everything_for_people_in_its_order() -> None:
     model = heard(
-        Said("a warning of JAX"),
+        LogLine("stderr", "a warning of JAX"),
         Log("info", "three\nlines\nof text"),
         Error("no space", "chunk 7", True),
         Error("no device", "", False),
-        Garbled("{", "no JSON"),
+        LogLine("garbage", "not a message: no JSON"),
         StopTraining(),
     )
     assert texts(model) == [
@@ -47,8 +46,8 @@ def test_the_log_has_everything_for_people_in_its_order() -> None:
         "of text",
         "error: chunk 7: no space",
         "error: no device; it does not go on",
-        "no message: no JSON",
-        "StopTraining is nothing that the daemon should say",
+        "not a message: no JSON",
+        "StopTraining is not a message that the daemon sends",
     ]
     assert [line.kind for line in model.lines] == ["stderr", *["info"] * 3, "error", "error", "garbage", "garbage"]
 
@@ -58,15 +57,15 @@ def test_what_comes_as_a_message_and_on_standard_error_is_shown_once() -> None:
     words = "exported n (step 7, validation loss 1.25): models/n"
     model = heard(
         Log("info", "two\nlines"),
-        Said("12:00:00 two"),
-        Said("lines"),
-        Said("12:00:01 warning: late"),
+        LogLine("stderr", "12:00:00 two"),
+        LogLine("stderr", "lines"),
+        LogLine("stderr", "12:00:01 warning: late"),
         Log("warning", "late"),
         Error("no space", "disk", True),
-        Said("12:00:02 error: disk: no space"),
+        LogLine("stderr", "12:00:02 error: disk: no space"),
         exported,
-        Said(f"12:00:03 {words}"),
-        Said("12:00:04 two"),  # said again: shown again
+        LogLine("stderr", f"12:00:03 {words}"),
+        LogLine("stderr", "12:00:04 two"),  # said again: shown again
         Log("info", "twice"),
         Log("info", "twice"),
     )
@@ -76,7 +75,7 @@ def test_what_comes_as_a_message_and_on_standard_error_is_shown_once() -> None:
 
 
 def test_only_the_last_lines_are_kept_and_all_are_counted() -> None:
-    model = heard(*(Said(f"line {number}") for number in range(10_000)))
+    model = heard(*(LogLine("stderr", f"line {number}") for number in range(10_000)))
     assert (len(model.lines), model.written) == (LINES, 10_000)
     assert texts(model)[0] == "line 9000"
     assert model.tail()[-1] == "line 9999"
@@ -139,7 +138,9 @@ def test_time_goes_on_between_statuses_and_stops_at_the_end() -> None:
 
 
 def test_an_end_and_a_new_start() -> None:
-    model = heard(ProcessStarted("go"), Said("before"), ProcessEnded("the daemon has ended with code 1", 1))
+    model = heard(
+        ProcessStarted("go"), LogLine("stderr", "before"), ProcessEnded("the daemon has ended with code 1", 1)
+    )
     assert model.ended == ProcessEnded("the daemon has ended with code 1", 1)
     assert model.tail() == ["before"]
     model.hear(ProcessStarted("again"), 11.0)
@@ -149,12 +150,14 @@ def test_an_end_and_a_new_start() -> None:
 
 
 def test_last_words_are_what_came_after_the_last_status() -> None:
-    assert list(heard(Said("early"), status(), Said("the summary")).last_words) == ["the summary"]
+    assert list(heard(LogLine("stderr", "early"), status(), LogLine("stderr", "the summary")).last_words) == [
+        "the summary"
+    ]
 
 
 def test_one_that_only_talks_on_its_output_has_last_words_too() -> None:
-    assert heard(Garbled("x", "no JSON: x")).tail() == ["no message: no JSON: x"]
-    assert heard(Garbled("x", "no JSON: x"), Said("why")).tail() == ["why"]
+    assert heard(LogLine("garbage", "not a message: not valid JSON: x")).tail() == ["not a message: not valid JSON: x"]
+    assert heard(LogLine("garbage", "not a message: not valid JSON: x"), LogLine("stderr", "why")).tail() == ["why"]
 
 
 @pytest.mark.parametrize(

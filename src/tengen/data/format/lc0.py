@@ -93,7 +93,7 @@ def count_positions(path: Path) -> int:
     return int((unpack(content(path), path)["flags"] & HISTORY_ONLY == 0).sum())
 
 
-def unpack(packed_data: bytes, where: object, room: packed.Room | None = None) -> np.ndarray:
+def unpack(packed_data: bytes, where: object, room: packed.UnpackBuffer | None = None) -> np.ndarray:
     """The records in the bytes of a file, which may be a gzip stream, as RECORD[N]. Raises ChunkError.
 
     With `room`, the records are only good until that is used again.
@@ -260,7 +260,7 @@ def reader(
     memory = threading.local()  # a room for each thread
 
     def read(path: Path) -> Rows:
-        memory.room = getattr(memory, "room", None) or packed.Room()
+        memory.room = getattr(memory, "room", None) or packed.UnpackBuffer()
         digest = md5(path.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
         records = unpack(content(path), path, memory.room)
         problem = next(problems(records), "")

@@ -6,13 +6,14 @@ Without a pool, chunks wait in a queue instead; without a reservoir there is no 
 docs/loader.md.
 """
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class LoaderStats:
         return {**asdict(self), "last_rejected": rejected}
 
 
-class Loader:
+class Loader(contextlib.AbstractContextManager["Loader"]):
     """Batches from the files of a source. Any thread may call any method."""
 
     def __init__(
@@ -212,9 +213,6 @@ class Loader:
         self._watch.join()
         for pipeline in self._pipelines.values():
             pipeline.join()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

@@ -93,7 +93,7 @@ class Store:
         For Lc0, the names of the games are the path without its ending, a hyphen, and a number of five digits.
         """
         if not is_network(network):
-            raise OptionError(f"network: expected a name that can be a folder's, got {network!r}")
+            raise OptionError(f"network: expected a name that a folder can have, got {network!r}")
         if kind == "katago":
             return self.folder / network / katago.FOLDER / f"{secrets.token_hex(8).upper()}.npz"
         self._last = self.last() + 1

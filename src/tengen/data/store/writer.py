@@ -15,7 +15,7 @@ from tengen.errors import TengenError
 Job = Callable[[], object]
 
 
-class Writer:
+class Writer(contextlib.AbstractContextManager["Writer"]):
     """A thread that does one job after the other.
 
     The error of a failed job is raised at the next `put`, `flush` or `close`, and nothing more is accepted from then
@@ -73,9 +73,6 @@ class Writer:
             self.close()
         except TengenError as error:
             print(f"tengen: {error}", file=sys.stderr)
-
-    def __enter__(self) -> "Writer":
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

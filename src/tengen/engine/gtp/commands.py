@@ -1,7 +1,6 @@
 """The commands for any game. Player 0 is black; moves have the names that the game gives them."""
 
 import contextlib
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -10,7 +9,7 @@ from tengen import __version__, games
 from tengen.config.settings.engine import EngineSettings, PlaySettings
 from tengen.engine.engine import Engine, SearchReport
 from tengen.engine.gtp import protocol
-from tengen.engine.gtp.protocol import GtpAnswer, GtpError, exactly, whole
+from tengen.engine.gtp.protocol import GtpAnswer, GtpError, exactly, outcome, real, whole
 from tengen.engine.gtp.report import GtpReport, ReportOptions, parse_options, winrate
 from tengen.engine.position import IllegalMove
 from tengen.errors import TengenError
@@ -213,8 +212,7 @@ class GtpCommands:
     def final_score(self, arguments: list[str]) -> str:
         if not self.engine.over:
             raise GtpError("cannot score: the game is not over")
-        black = float(self.game.returns(self.engine.state)[0])
-        return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
+        return outcome(float(self.game.returns(self.engine.state)[0]))
 
     # Time
 
@@ -226,13 +224,7 @@ class GtpCommands:
 
     def time_left(self, arguments: list[str]) -> None:
         colour, seconds, stones = exactly(arguments, 3, "a color, seconds and stones")
-        try:
-            left = float(seconds)
-        except ValueError:
-            left = math.nan
-        if not math.isfinite(left):
-            raise GtpError("syntax error: expected seconds")
-        self.clock.left(self.colour(colour), left, whole(stones))
+        self.clock.left(self.colour(colour), real(seconds, "expected seconds"), whole(stones))
 
     # Analysis
 

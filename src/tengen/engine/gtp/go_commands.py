@@ -1,6 +1,5 @@
 """The commands of Go; the places of handicap stones, dead stones, and the score without them."""
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from tengen.data.records import sgf
 from tengen.data.records.records import Record, RecordError
 from tengen.engine.engine import Engine
 from tengen.engine.gtp.commands import GtpCommands
-from tengen.engine.gtp.protocol import GtpError, exactly, whole
+from tengen.engine.gtp.protocol import GtpError, exactly, outcome, real, whole
 from tengen.engine.position import IllegalMove
 from tengen.errors import TengenError
 from tengen.games import go_rules
@@ -148,12 +147,7 @@ class GoCommands(GtpCommands):
     def komi(self, arguments: list[str]) -> None:
         """GTP wants any komi to be taken; the rules know half points up to 400."""
         (text,) = exactly(arguments, 1, "komi")
-        try:
-            points = float(text)
-        except ValueError:
-            points = math.nan
-        if not math.isfinite(points):
-            raise GtpError("syntax error: komi is not a number")
+        points = real(text, "komi is not a number")
         self._komi = round(2 * min(max(points, -400.0), 400.0)) / 2
         self.engine.revise(self._with_komi)
 
@@ -327,8 +321,7 @@ class GoCommands(GtpCommands):
             raise
 
     def final_score(self, arguments: list[str]) -> str:
-        black = score(self.engine, self.game, self._dead())
-        return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
+        return outcome(score(self.engine, self.game, self._dead()))
 
     def _dead(self) -> np.ndarray:
         """Bool[P]. None, if the rules want dead stones to be captured before both pass."""

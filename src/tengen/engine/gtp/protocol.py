@@ -102,6 +102,22 @@ def whole(text: str, what: str = "a whole number") -> int:
     return int(text)
 
 
+def real(text: str, problem: str) -> float:
+    """A finite number. GtpError, with that problem, for any other text."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise GtpError(f"syntax error: {problem}")
+    return number
+
+
+def outcome(black: float) -> str:
+    """Black's points as GTP writes a result: B+3.5, W+1, 0."""
+    return "0" if black == 0 else f"{'B' if black > 0 else 'W'}+{abs(black):g}"
+
+
 @dataclass
 class _Side:
     main: float

@@ -26,7 +26,7 @@ from tengen.errors import TengenError
 from tengen.loop.parts import export
 from tengen.loop.parts.running import Once, Say
 from tengen.loop.parts.shuffle import ShuffledRows
-from tengen.run import directory, first_network, goals, networks, safe_exit
+from tengen.run import config_file, first_network, goals, networks, safe_exit
 from tengen.run.metrics import Metrics
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.run.status import losses
@@ -134,7 +134,7 @@ class TrainPart(Part):
         if self.trainer.change(config.train):
             self._say("the learner is compiled again for these settings")
         if (self.folder / RUN_FILE).exists():
-            directory.write(config, self.folder, ())
+            config_file.write(config, self.folder, ())
 
     def run_once(self) -> Progress:
         with self.session.watching():

@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Footer
 
 from tengen.monitor.dashboard.client import StatusClient
-from tengen.monitor.dashboard.model import Model, Note, ProcessEnded
+from tengen.monitor.dashboard.model import LogLine, Model, ProcessEnded
 from tengen.monitor.dashboard.panes import (
     ExitPane,
     NetworksPane,
@@ -202,7 +202,7 @@ class Dashboard(App[int]):
             self._unreachable()
 
     def _note(self, text: str) -> None:
-        self._hear(Note(text))
+        self._hear(LogLine("note", text))
         self.notify(text, timeout=2)
 
     def _unreachable(self) -> None:

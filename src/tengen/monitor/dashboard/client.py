@@ -1,11 +1,6 @@
 """What the dashboard listens to: a child process, a daemon on a Unix socket, or a daemon that it starts there.
 
-    client = ChildClient(["tengen", "daemon", "go9"])
-    client.hear = hear                # called with every event (see model.py)
-    await client.start()              # returns at once
-    client.send(StopTraining())
-
-Everything is asyncio, nothing blocks, and nothing raises: errors are events.
+`hear` is called with every event (model.py). All of it is asyncio; nothing blocks or raises, and errors are events.
 """
 
 import abc
@@ -19,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tengen import files
-from tengen.monitor.dashboard.model import Garbled, Note, ProcessEnded, ProcessStarted, Said
+from tengen.monitor.dashboard.model import LogLine, ProcessEnded, ProcessStarted
 from tengen.protocol.encoding import LONGEST, ProtocolError, decode, encode
 from tengen.protocol.messages import Error, GetStatus, Log, NetworkExported, Shutdown, TrainingStatus
 from tengen.run.children import PARENT, signal_name
@@ -231,7 +226,7 @@ class Staying(Attached):
                 await self._talk()
                 talked = True
             if talked:
-                self.hear(Note(f"the connection to {self.name} is broken; joining it again"))
+                self.hear(LogLine("note", f"the connection to {self.name} is broken; joining it again"))
                 talked = False
             await asyncio.sleep(_LOOK)
 
@@ -241,18 +236,18 @@ def log_of(socket: Path) -> Path:
     return socket.with_name(socket.name + ".log")
 
 
-def said(line: bytes) -> Said:
-    return Said(_text(line))
+def said(line: bytes) -> LogLine:
+    return LogLine("stderr", line.decode("utf-8", "replace"))
 
 
 def understood(line: bytes) -> Any:
     try:
         message = decode(line)
     except (ProtocolError, OverflowError) as error:
-        return Garbled(_text(line[:_PIECE]), str(error))
+        return LogLine("garbage", f"not a message: {error}")
     if isinstance(message, TrainingStatus | NetworkExported | Error | Log):
         return message
-    return Garbled(_text(line[:_PIECE]), f"{type(message).__name__} is for the daemon, not from it")
+    return LogLine("garbage", f"not a message: {type(message).__name__} is for the daemon, not from it")
 
 
 async def _reading(pipe: IO[bytes] | None, closing: contextlib.AsyncExitStack) -> asyncio.StreamReader:
@@ -282,10 +277,6 @@ async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
             await asyncio.sleep(0)
     if rest:
         yield rest
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "replace")
 
 
 def _size(path: Path) -> int:

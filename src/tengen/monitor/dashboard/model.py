@@ -1,9 +1,4 @@
-"""What the dashboard knows from what it has heard. Pure: no terminal, no processes, no clock.
-
-model = Model("go9")
-model.hear(status, now=12.0)      # a message of the protocol, or one of the events below
-model.lines, model.status, model.curve, model.networks(now=13.0)
-"""
+"""What the dashboard knows from what it has heard. Pure: no terminal, no processes, no clock."""
 
 import re
 from collections import deque
@@ -30,28 +25,6 @@ Kind = Literal["stderr", "info", "warning", "error", "garbage", "note"]
 
 
 @dataclass(frozen=True)
-class Said:
-    """A line on standard error."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Garbled:
-    """A line that is not a message."""
-
-    text: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Note:
-    """A message from the dashboard itself."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class ProcessStarted:
     """The process runs, or will in a moment."""
 
@@ -67,7 +40,9 @@ class ProcessEnded:
 
 
 @dataclass(frozen=True)
-class Line:
+class LogLine:
+    """A line of the log: standard error, a level, `garbage` that is not a message, or a `note` of the dashboard."""
+
     kind: Kind
     text: str
 
@@ -96,7 +71,7 @@ class Model:
 
     def __init__(self, name: str, who: str = "the daemon") -> None:
         self.name, self.who = name, who
-        self.lines: deque[Line] = deque(maxlen=LINES)
+        self.lines: deque[LogLine] = deque(maxlen=LINES)
         self.changes = 0  # events that were heard
         self.written = 0  # lines so far, including dropped ones
         self.status: TrainingStatus | None = None
@@ -117,16 +92,10 @@ class Model:
         self.changes += 1
         if isinstance(event, TrainingStatus):
             self._take(event, now)
-        elif isinstance(event, Said):
-            text = clean(event.text) if self._twice("stderr", event.text) else self._write("stderr", event.text)
-            self._tail.append(text)
-            self.last_words.append(text)
+        elif isinstance(event, LogLine):
+            self._take_line(event)
         elif isinstance(event, Log | Error | NetworkExported):
             self._take_word(event)
-        elif isinstance(event, Garbled):
-            self._garbage.append(self._write("garbage", f"no message: {event.why}"))
-        elif isinstance(event, Note):
-            self._write("note", event.text)
         elif isinstance(event, ProcessStarted):
             self.ended = None
             self._tail.clear()
@@ -136,7 +105,7 @@ class Model:
             self.ended = event
             self._write("note" if event.code == 0 else "error", event.words)
         else:
-            self._write("garbage", f"{type(event).__name__} is nothing that {self.who} should say")
+            self._write("garbage", f"{type(event).__name__} is not a message that {self.who} sends")
 
     def turn(self) -> str:
         known = self.views()
@@ -210,6 +179,15 @@ class Model:
                 if not curve.points or curve.points[-1][1] != loss:
                     curve.add(training.total_steps, loss)
 
+    def _take_line(self, event: LogLine) -> None:
+        known = event.kind == "stderr" and self._twice("stderr", event.text)
+        text = clean(event.text) if known else self._write(event.kind, event.text)
+        if event.kind == "stderr":
+            self._tail.append(text)
+            self.last_words.append(text)
+        elif event.kind == "garbage":
+            self._garbage.append(text)
+
     def _take_word(self, event: Log | Error | NetworkExported) -> None:
         kind = event.level if isinstance(event, Log) else "error" if isinstance(event, Error) else "info"
         mark = "error: " if isinstance(event, Error) else ""
@@ -241,7 +219,7 @@ class Model:
         shown = ""
         for part in text.split("\n") or [""]:
             shown = clean(part)
-            self.lines.append(Line(kind, shown))
+            self.lines.append(LogLine(kind, shown))
             self.written += 1
         return shown
 

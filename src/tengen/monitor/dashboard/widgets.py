@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, RichLog, Static
 
 from tengen.monitor.dashboard.drawing import BAD, DIM, GOOD, WARM, fit, harmless
-from tengen.monitor.dashboard.model import LINES, Line, Model
+from tengen.monitor.dashboard.model import LINES, LogLine, Model
 from tengen.words import short_clock
 
 _STAGES = {"TRAINING": GOOD, "EXPORTING": "cyan", "WAITING_FOR_DATA": WARM, "IDLE": DIM, "ERROR": BAD}
@@ -133,7 +133,7 @@ class LogPane(RichLog):
         self._held = len(model.lines)
         self._append(list(model.lines), True)
 
-    def _append(self, lines: list[Line], follow: bool) -> None:
+    def _append(self, lines: list[LogLine], follow: bool) -> None:
         if lines:
             text = Text("\n").join(Text(line.text, _LINES[line.kind]) for line in lines)
             self.write(text, width=max(self.scrollable_content_region.width, 1), scroll_end=follow)

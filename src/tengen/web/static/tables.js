@@ -166,7 +166,7 @@ function ringPicture(run, last) {
   const pipeline = alive.some((part) => RING.some(([kind]) => kind === part.kind)) || run.data.shuffle || alive.some((part) => part.kind === "sync");
   const driver = alive.find((part) => part.kind !== "node" && !RING.some(([kind]) => kind === part.kind));
   const served = driver && driver.kind === "daemon";
-  const stages = pipeline ? RING : [["selfplay", served ? "data of others" : "self-play", "rows"], ["train", "training", "weights"]];
+  const stages = pipeline ? RING : [["selfplay", served ? "data from elsewhere" : "self-play", "rows"], ["train", "training", "weights"]];
   const [w, t] = [620, stages.length === 2 ? 230 : 300];
   const place = (at) => {
     const angle = (2 * Math.PI * at) / stages.length - Math.PI / 2;

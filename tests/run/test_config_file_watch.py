@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tengen.config import load
-from tengen.run.directory import ConfigWatch, change, write
+from tengen.run.config_file import ConfigWatch, change, write
 
 
 def test_takes_over_what_changes_and_nothing_else(tmp_path: Path) -> None:

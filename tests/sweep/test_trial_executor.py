@@ -9,9 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from tengen import schema
-from tengen.sweep.trial import Ended, LocalExecutor, Share, TrialResult, TrialSpec
+from tengen.sweep.trial import Ended, LocalExecutor, MachineShare, TrialResult, TrialSpec
 
-SHARES = (Share((0,)), Share((1,)))
+SHARES = (MachineShare((0,)), MachineShare((1,)))
 
 
 def spec(trial: str) -> TrialSpec:
@@ -28,7 +28,7 @@ def all_of(executor: LocalExecutor, count: int) -> list[Ended]:
 def test_as_many_as_there_are_shares() -> None:
     go, used = threading.Event(), []
 
-    def run(spec: TrialSpec, share: Share, stop: Callable[[], bool]) -> TrialResult:
+    def run(spec: TrialSpec, share: MachineShare, stop: Callable[[], bool]) -> TrialResult:
         used.append(share)
         go.wait()
         return TrialResult("done", {"n": float(spec.trial)})
@@ -47,7 +47,7 @@ def test_as_many_as_there_are_shares() -> None:
 
 
 def test_one_that_breaks_is_a_failure_and_gives_its_share_back() -> None:
-    def run(spec: TrialSpec, share: Share, stop: Callable[[], bool]) -> TrialResult:
+    def run(spec: TrialSpec, share: MachineShare, stop: Callable[[], bool]) -> TrialResult:
         raise RuntimeError("bug")
 
     executor = LocalExecutor(SHARES[:1], run)
@@ -58,7 +58,7 @@ def test_one_that_breaks_is_a_failure_and_gives_its_share_back() -> None:
 
 
 def test_stopping_is_seen_by_those_that_run() -> None:
-    def run(spec: TrialSpec, share: Share, stop: Callable[[], bool]) -> TrialResult:
+    def run(spec: TrialSpec, share: MachineShare, stop: Callable[[], bool]) -> TrialResult:
         while not stop():
             pass
         return TrialResult("stopped")

@@ -78,7 +78,7 @@ def test_set_version_is_for_games_that_begin() -> None:
     ],
 )
 def test_versions_that_are_none(reply: Any, said: str) -> None:
-    with pytest.raises(ReplyError, match=rf"game_start: {said}.*test_games.py, line \d+\)$"):
+    with pytest.raises(ReplyError, match=rf"game_start: {said}.*test_context_games.py, line \d+\)$"):
         versioned(lambda context, batch: reply)
 
 

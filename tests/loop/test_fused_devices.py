@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from tengen.run import directory
+from tengen.run import config_file
 from tests.helpers import paths
 from tests.helpers.compilations import QUICKLY
 from tests.helpers.run_audit import audit_learner
@@ -50,7 +50,7 @@ def run(base: Path, devices: int, rows: int) -> dict[str, list[int]]:
 
 @pytest.mark.slow
 def test_a_run_on_eight_devices_goes_on_with_one_and_with_two(tmp_path: Path) -> None:
-    directory.write(tiny("rating.minutes=1000"), tmp_path, ())
+    config_file.write(tiny("rating.minutes=1000"), tmp_path, ())
     before = [0, 0]
     for devices, rows in ((8, 100), (1, 200), (2, 300)):
         found = run(tmp_path, devices, rows)

@@ -1,12 +1,7 @@
 """The configuration of a run directory, which never changes silently.
 
 Which settings may change is declared with the settings themselves (`change` and `fixed` of `schema.setting`). Processes
-notice a change while they work:
-
-    watch = ConfigWatch(base, config, say)
-    ...
-    if (config := watch.look()) is not None:    # now and then
-        part.change(config)
+look for changes while they work (`ConfigWatch`).
 """
 
 import contextlib

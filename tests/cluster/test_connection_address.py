@@ -52,7 +52,7 @@ def test_something_else_at_the_address() -> None:
         Thread(target=server.serve_forever, daemon=True).start()
         where = f"127.0.0.1:{server.server_port}"
         with pytest.raises(
-            OptionError, match=rf"^--address {where}: what answers there is no Ray cluster, or hangs \("
+            OptionError, match=rf"^--address {where}: what answers there is not a Ray cluster, or does not respond \("
         ):
             connection.check(where)
         server.shutdown()

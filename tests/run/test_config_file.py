@@ -12,7 +12,7 @@ from tengen.config.loading import load_any
 from tengen.config.problems import ConfigError
 from tengen.errors import TengenError
 from tengen.run import changes
-from tengen.run.directory import change, check, join, settled, write
+from tengen.run.config_file import change, check, join, settled, write
 
 
 def problems(config: str, base: Path, *overrides: str) -> list[str]:

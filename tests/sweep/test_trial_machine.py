@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tengen.sweep import trial
-from tengen.sweep.trial import Share
+from tengen.sweep.trial import MachineShare
 
 
 def test_cores_are_divided() -> None:
@@ -14,7 +14,7 @@ def test_cores_are_divided() -> None:
     assert all(share.environment == {"OMP_NUM_THREADS": "2"} for share in four)
     assert [share.cores for share in trial.shares(2, (), (4, 5, 7), {})] == [(4,), (5, 7)]
     assert [share.cores for share in trial.shares(3, (), (0, 1), {})] == [(0,), (1,), (0,)]
-    assert trial.shares(1, (), (0, 1), {}) == (Share(),)
+    assert trial.shares(1, (), (0, 1), {}) == (MachineShare(),)
 
 
 def test_gpus_in_turn_with_a_part_of_their_memory() -> None:

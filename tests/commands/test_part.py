@@ -15,7 +15,7 @@ from tengen.data.store.store import Store
 from tengen.files import lock
 from tengen.nets import saving
 from tengen.run import locks, networks
-from tengen.run.directory import write
+from tengen.run.config_file import write
 from tests.helpers.pipeline_data import GATE
 from tests.helpers.pipelines import add_rows
 from tests.helpers.tiny_runs import settings

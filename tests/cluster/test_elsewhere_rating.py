@@ -34,7 +34,7 @@ def test_an_opponent_that_is_gone_is_left_out(tmp_path: Path) -> None:
     cluster: Any = fake
     rating = RatingElsewhere(cluster, tiny(), 1)
     models = {name: tmp_path / name for name in ("new", "old", "gone")}
-    rating.begin("new", tmp_path / "results.jsonl", models, 60.0)
+    rating.rate("new", tmp_path / "results.jsonl", models, 60.0)
     (call,) = (call for call in fake.started[0].calls if call.method == "rate")
     assert call.arguments == ("new", b"", {"new": b"1", "old": b"2"}, 60.0, False, None)
 
@@ -66,8 +66,8 @@ def test_each_network_of_a_rating_is_noted_and_the_untrained_one_is_rated_once(t
     noted, begun, run = [], [], cast(Any, object.__new__(ClusterRun))
     rating = SimpleNamespace(
         busy=False,
-        take=lambda patience: RatedMatches("new", tuple(found)),
-        begin=lambda name, *_, last, untrained: begun.append((name, last, untrained)),
+        rated=lambda patience: RatedMatches("new", tuple(found)),
+        rate=lambda name, *_, last, untrained: begun.append((name, last, untrained)),
     )
     rater = SimpleNamespace(path=tmp_path / "results.jsonl", refresh=lambda: None, notes=[], opponents=lambda name: [])
     vars(run).update(_rating=rating, rater=rater, _untrained={"a": np.float32(1.0)}, counts=RunCounts())
