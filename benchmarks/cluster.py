@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 
-from tengen.analysis.drawing import Chart, short, ticks, titled
+from tengen.analysis.drawing import Chart, ticks, titled
 from tengen.cluster.actor import (
     ActorPlace,
     ActorStatus,
@@ -64,6 +64,7 @@ from tengen.monitor.display import Display
 from tengen.monitor.run_view import RunView
 from tengen.run import metrics
 from tengen.selfplay.finished import Finished
+from tengen.words import short
 
 _PROCESSES = 4  # of Ray, that stand for all actors
 _TICK = os.sysconf("SC_CLK_TCK")
