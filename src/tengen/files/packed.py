@@ -14,6 +14,11 @@ ERRORS: Any = (fast_zlib.error, zlib.error, OSError)  # damaged data
 _Reader: Any = getattr(fast_zlib, "_GzipReader", None) or (lambda raw: gzip.GzipFile(fileobj=raw))
 
 
+def reader(data: bytes) -> Any:
+    """A gzip file in memory, to be unpacked by its `readinto`: ERRORS if it is damaged, EOFError if it is cut off."""
+    return _Reader(io.BytesIO(data))
+
+
 class SmallReads:
     """An open file as `tarfile` and `zipfile` read it. Headers that claim to be gigabytes long are refused."""
 
@@ -60,7 +65,7 @@ def unpack(data: bytes, most: int, room: Room | None = None) -> bytes | memoryvi
     if data[:2] != b"\x1f\x8b":
         return data
     try:
-        found = (room or Room()).fill(_Reader(io.BytesIO(data)), most + 1)
+        found = (room or Room()).fill(reader(data), most + 1)
     except EOFError:
         raise ValueError("the gzip file is cut off; copy or download it again") from None
     except ERRORS as error:
