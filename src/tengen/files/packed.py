@@ -11,12 +11,12 @@ except ImportError:  # there is no build of it here: unpacking takes five to eig
     fast_zlib = zlib
 ERRORS: Any = (fast_zlib.error, zlib.error, OSError)  # damaged data
 # Neither module has a public way to unpack into memory that is there already; GzipFile copies what it has unpacked.
-_Reader: Any = getattr(fast_zlib, "_GzipReader", None) or (lambda raw: gzip.GzipFile(fileobj=raw))
+_Reader: Any = getattr(fast_zlib, "_GzipReader", None) or (lambda data: gzip.GzipFile(fileobj=io.BytesIO(data)))
 
 
 def reader(data: bytes) -> Any:
     """A gzip file in memory, to be unpacked by its `readinto`: ERRORS if it is damaged, EOFError if it is cut off."""
-    return _Reader(io.BytesIO(data))
+    return _Reader(data)
 
 
 class SmallReads:

@@ -1,6 +1,7 @@
 """Files of KataGo as rows: every field by a slow reading of its arrays, and files that cannot be used."""
 
 import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -240,7 +241,7 @@ def test_rows_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     for side, block in ((3, 2), (7, 4), (19, 1)):
         monkeypatch.setattr(katago, "_POINTS", side * side * block)
         if not fast:
-            monkeypatch.setattr(packed, "_Reader", lambda raw: gzip.GzipFile(fileobj=raw))
+            monkeypatch.setattr(packed, "_Reader", lambda data: gzip.GzipFile(fileobj=io.BytesIO(data)))
         if side == 3:
             test_every_field(tmp_path / "3", 80, "", side)
             test_files_cut_or_changed(tmp_path / "3")
