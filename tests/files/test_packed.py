@@ -1,6 +1,7 @@
 """Unpacking gzip, with and without memory that is used again."""
 
 import gzip
+import io
 import tracemalloc
 
 import pytest
@@ -56,7 +57,7 @@ def test_streams_that_were_put_together_are_all_unpacked() -> None:
 
 def test_the_module_that_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where zlib-ng is missing, Python's own reader gives the same."""
-    monkeypatch.setattr(packed, "_Reader", lambda raw: gzip.GzipFile(fileobj=raw))
+    monkeypatch.setattr(packed, "_Reader", lambda data: gzip.GzipFile(fileobj=io.BytesIO(data)))
     test_data_comes_back(len(DATA))
     test_what_is_damaged_or_too_large_is_refused(None)
 

@@ -11,7 +11,12 @@ except ImportError:  # there is no build of it here: unpacking takes five to eig
     fast_zlib = zlib
 ERRORS: Any = (fast_zlib.error, zlib.error, OSError)  # damaged data
 # Neither module has a public way to unpack into memory that is there already; GzipFile copies what it has unpacked.
-_Reader: Any = getattr(fast_zlib, "_GzipReader", None) or (lambda raw: gzip.GzipFile(fileobj=raw))
+_Reader: Any = getattr(fast_zlib, "_GzipReader", None) or (lambda data: gzip.GzipFile(fileobj=io.BytesIO(data)))
+
+
+def reader(data: bytes) -> Any:
+    """A gzip file in memory, to be unpacked by its `readinto`: ERRORS if it is damaged, EOFError if it is cut off."""
+    return _Reader(data)
 
 
 class SmallReads:
@@ -60,7 +65,7 @@ def unpack(data: bytes, most: int, room: UnpackBuffer | None = None) -> bytes | 
     if data[:2] != b"\x1f\x8b":
         return data
     try:
-        found = (room or UnpackBuffer()).fill(_Reader(io.BytesIO(data)), most + 1)
+        found = (room or UnpackBuffer()).fill(reader(data), most + 1)
     except EOFError:
         raise ValueError("the gzip file is cut off; copy or download it again") from None
     except ERRORS as error:

@@ -1,5 +1,7 @@
 """Files of KataGo as rows: every field by a slow reading of its arrays, and files that cannot be used."""
 
+import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,11 @@ import numpy as np
 import pytest
 
 from tengen import games
-from tengen.data.format import chunk, showing
+from tengen.data.format import chunk, katago, showing
 from tengen.data.format.archive import Archive
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
+from tengen.files import packed
 from tests.helpers.katago_files import cropped, made_arrays, on_boards, write_arrays
 
 HEADS = ("opponent_policy", "ownership", "score", "moves_left")
@@ -214,7 +217,17 @@ def _ownership(arrays: Arrays) -> None:
         ),
     ],
 )
-def test_bad_files(tmp_path: Path, spoil: Callable[[Arrays], None], error: type, message: str) -> None:
+@pytest.mark.parametrize("block", [100, 2])
+def test_bad_files(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[Arrays], None],
+    error: type,
+    message: str,
+    block: int,
+) -> None:
+    """In a block of rows, or in two."""
+    monkeypatch.setattr(katago, "_POINTS", 9 * block)
     arrays = made_arrays(4)
     spoil(arrays)
     path = write_arrays(tmp_path / "A.npz", arrays)
@@ -222,7 +235,22 @@ def test_bad_files(tmp_path: Path, spoil: Callable[[Arrays], None], error: type,
         chunk.read_chunk(path)
 
 
-def test_a_file_that_was_cut_short_or_changed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fast", [False, True])
+def test_rows_in_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
+    """They are the same as in one. So they are without zlib-ng."""
+    for side, block in ((3, 2), (7, 4), (19, 1)):
+        monkeypatch.setattr(katago, "_POINTS", side * side * block)
+        if not fast:
+            monkeypatch.setattr(packed, "_Reader", lambda data: gzip.GzipFile(fileobj=io.BytesIO(data)))
+        if side == 3:
+            test_every_field(tmp_path / "3", 80, "", side)
+            test_files_cut_or_changed(tmp_path / "3")
+        else:
+            test_small_boards_in_a_file_for_larger_ones(tmp_path / str(side), side)
+            test_no_board_fits(tmp_path / str(side))
+
+
+def test_files_cut_or_changed(tmp_path: Path) -> None:
     path = write_arrays(tmp_path / "A.npz", made_arrays(4))
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
@@ -230,7 +258,9 @@ def test_a_file_that_was_cut_short_or_changed(tmp_path: Path) -> None:
         chunk.read_chunk(path)
     place = whole.index(b"globalTargetsNC") + 120
     path.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
-    with pytest.raises(chunk.CorruptChunk, match="globalTargetsNC: (its checksum is wrong|cannot be unpacked)"):
+    with pytest.raises(
+        chunk.CorruptChunk, match="globalTargetsNC: (its checksum is wrong|cannot be unpacked|row .* is no possible)"
+    ):
         chunk.read_chunk(path)
 
 

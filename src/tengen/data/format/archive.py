@@ -16,6 +16,7 @@ import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any, cast
@@ -32,8 +33,9 @@ _SIZES64 = struct.Struct("<HHQQ")  # an extra: number 1, length, size, size as s
 _METHODS = {12: "bzip2", 14: "LZMA", 93: "Zstandard", 95: "xz"}
 _LIST_LIMIT = 2**18  # bytes: a chunk has some fifteen members, which take one thousand
 DEFLATE_LIMIT = 1032  # by how much deflating can shrink
-_BLOCK = 2**20  # bytes that are read or unpacked at a time
-_PACKED = (2**10, 2**16)  # packed bytes that are read at first, which is enough for a header, and later
+_BLOCK = 2**20  # bytes that are read at a time
+_GZIP = b"\x1f\x8b\x08" + bytes(7)  # what a gzip file begins with
+_START = 2**13  # packed bytes that are enough for the header of an array
 _FIRST = 2**14  # bytes of a peek
 _NPY = b"\x93NUMPY\x01\x00"
 HEADER_LIMIT = 4096  # bytes of an `.npy` file before its numbers
@@ -51,28 +53,35 @@ class Archive:
         self._file = file
         self._members = _members(file)
         self.sizes = {name: member.file_size for name, member in self._members.items()}  # in bytes, once unpacked
+        self.largest_packed = max((member.compress_size for member in self._members.values()), default=0)
         self._headers: dict[str, Header] = {}
 
     def read(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """The array of that name, if it has that shape and type; only then is memory spent on it."""
-        stream = self._stream(name)
-        found_shape, found_dtype = _header(stream, name, shape, dtype)
-        if (found_shape, found_dtype) != (shape, dtype):
-            wanted, found = f"{dtype} {list(shape)}", f"{found_dtype} {list(found_shape)}"
-            raise OptionError(f"{name}: expected {wanted}, got {found}")
-        size = math.prod(shape) * dtype.itemsize
-        if size != stream.left:
-            raise OptionError(f"{name}: expected {size} bytes of numbers, got {stream.left}")
+        stream = self._numbers(name, shape, dtype)
         array = np.empty(shape, dtype)
         stream.fill(array.reshape(-1).view(np.uint8).data)
         stream.check()
         array.flags.writeable = False
         return array
 
+    def blocks(self, name: str, shape: tuple[int, ...], dtype: np.dtype, rows: int) -> Iterator[tuple[int, np.ndarray]]:
+        """The same in blocks of so many rows, each with the number of its first row, and valid until the next.
+
+        All blocks have the same memory, because the system clears new memory, which takes as long as unpacking.
+        """
+        stream = self._numbers(name, shape, dtype)
+        memory = np.empty((min(rows, shape[0]), *shape[1:]), dtype)
+        for begin in range(0, shape[0], rows):
+            block = memory[: shape[0] - begin]
+            stream.fill(block.reshape(-1).view(np.uint8).data)
+            yield begin, block
+        stream.check()
+
     def header(self, name: str) -> Header:
         """Shape and type of the array of that name; its numbers are not unpacked."""
         if name not in self._headers:
-            self._headers[name] = _header(self._stream(name), name, None, np.dtype(np.uint8))
+            self._headers[name] = _header(self._stream(name, whole=False), name, None, np.dtype(np.uint8))
         return self._headers[name]
 
     def read_text(self, name: str, limit: int) -> bytes:
@@ -87,23 +96,33 @@ class Archive:
             raise OptionError(f"{name}: expected text as bytes")
         return text
 
-    def _stream(self, name: str) -> "_Stream":
+    def _numbers(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> "_Stream":
+        """The bytes of the array of that name, behind its header. OptionError if it has another shape or type."""
+        stream = self._stream(name)
+        found_shape, found_dtype = _header(stream, name, shape, dtype)
+        if (found_shape, found_dtype) != (shape, dtype):
+            wanted, found = f"{dtype} {list(shape)}", f"{found_dtype} {list(found_shape)}"
+            raise OptionError(f"{name}: expected {wanted}, got {found}")
+        size = math.prod(shape) * dtype.itemsize
+        if size != stream.left:
+            raise OptionError(f"{name}: expected {size} bytes of numbers, got {stream.left}")
+        return stream
+
+    def _stream(self, name: str, *, whole: bool = True) -> "_Stream":
         found = self._members.get(f"{name}.npy") or self._members.get(name)  # KataGo leaves the ending out
         if found is None:
             raise OptionError(f"expected one array per field, but {name}.npy is missing")
-        return _Stream(self._file, found)
+        return _Stream(self._file, found, whole)
 
 
 class _Stream:
-    """The unpacked bytes of a member, from its beginning to its end."""
+    """The unpacked bytes of a member, from its beginning; without `whole`, enough of them for the header."""
 
-    def __init__(self, file: FileIO, member: zipfile.ZipInfo) -> None:
+    def __init__(self, file: FileIO, member: zipfile.ZipInfo, whole: bool) -> None:
         self._file, self._member = file, member
         self.left = member.file_size
-        self._packed = member.compress_size  # bytes that were not read yet
         self._checksum = 0
-        self._inflate = packed.fast_zlib.decompressobj(-15) if member.compress_type == zipfile.ZIP_DEFLATED else None
-        self._input = b""
+        self._inflated: Any = None
         file.seek(member.header_offset)
         local = file.read(_LOCAL.size) or b""
         if len(local) < _LOCAL.size:
@@ -112,6 +131,11 @@ class _Stream:
         if signature != b"PK\x03\x04" or method != member.compress_type:
             raise OptionError(f"{member.filename}: is not where it should be")
         file.seek(member.header_offset + _LOCAL.size + named + more)
+        if member.compress_type == zipfile.ZIP_DEFLATED:
+            # As a gzip file, because gzip is what can be unpacked in place, and its checksum is compared on the way.
+            data = file.read(member.compress_size if whole else min(member.compress_size, _START)) or b""
+            end = struct.pack("<II", member.CRC, member.file_size & 0xFFFFFFFF)
+            self._inflated = packed.reader(_GZIP + data + end * (len(data) == member.compress_size))
 
     def take(self, count: int) -> bytes:
         """The next bytes. OptionError if there are fewer, or if they cannot be read."""
@@ -126,41 +150,31 @@ class _Stream:
         at = 0
         while at < len(view):
             piece = view[at : at + _BLOCK]
-            count = self._file.readinto(piece) if self._inflate is None else self._unpack(piece)
+            count = self._file.readinto(piece) if self._inflated is None else self._unpack(view[at:])
             if not count:
                 raise self._short()
-            self._checksum = packed.fast_zlib.crc32(piece[:count], self._checksum)
+            if self._inflated is None:
+                self._checksum = packed.fast_zlib.crc32(piece[:count], self._checksum)
             at += count
         self.left -= at
 
     def check(self) -> None:
         """OptionError if there is more than was announced, or if the content is not what was written."""
         name, size = self._member.filename, self._member.file_size
-        if self._inflate is not None and self._unpack(memoryview(bytearray(1))):
-            raise OptionError(f"{name}: unpacks to more than the {size} bytes it announces")
-        if self._checksum != self._member.CRC:
+        if self._inflated is None and self._checksum != self._member.CRC:
             raise OptionError(f"{name}: its checksum is wrong")
+        if self._inflated is not None and self._unpack(memoryview(bytearray(1))):
+            raise OptionError(f"{name}: unpacks to more than the {size} bytes it announces")
 
     def _unpack(self, view: memoryview) -> int:
-        """Fill some of the view; none of it at the end."""
-        assert self._inflate is not None
-        while not self._inflate.eof:
-            if not self._input:
-                wanted = _PACKED[self._packed < self._member.compress_size]
-                self._input = self._file.read(min(self._packed, wanted)) or b""
-                self._packed -= len(self._input)
-            try:
-                found = self._inflate.decompress(self._input, len(view))
-            except packed.ERRORS as error:
-                raise OptionError(f"{self._member.filename}: cannot be unpacked: {error}") from None
-            ended = not self._input
-            self._input = self._inflate.unconsumed_tail
-            if found:
-                view[: len(found)] = found
-                return len(found)
-            if ended:
-                break
-        return 0
+        """Fill some of the view; none of it at the end, where the checksum is compared."""
+        try:
+            return self._inflated.readinto(view)
+        except EOFError:
+            raise self._short() from None
+        except packed.ERRORS as error:
+            why = "its checksum is wrong" if "CRC" in str(error) else f"cannot be unpacked: {error}"
+            raise OptionError(f"{self._member.filename}: {why}") from None
 
     def _short(self) -> OptionError:
         return OptionError(f"{self._member.filename}: is cut short")

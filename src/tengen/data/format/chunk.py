@@ -62,12 +62,12 @@ class Meta:
     games: int  # 0 for a file of KataGo of which only the headers were read
     more: Mapping[str, Any] = field(default_factory=dict)  # other notes of the writer, in JSON values
     left_out: int = 0  # further rows, of KataGo's games on boards larger than the one that is wanted
-    reading_bytes: int = 0  # of arrays that are unpacked to read a file of KataGo, whose rows have another form
+    reading_bytes: int = 0  # needed besides the rows to read a file of KataGo, whose rows have another form
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes in memory of the rows, with all fields, or of the larger arrays that they are made from."""
-        return max(self.rows * self.form.row_bytes, self.reading_bytes)
+        """Bytes in memory of the rows, with all fields, and of what is needed to read them."""
+        return self.rows * self.form.row_bytes + self.reading_bytes
 
     def left_out_words(self, path: Path) -> str:
         """A message about rows that are left out; empty if there are none."""
