@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jax import Array
+from jax import Array, lax
 
 from tengen.train.packing import Packing, Tensors, is_kernel
 
@@ -72,7 +72,8 @@ def _turned(stacks: Tensors, packing: Packing) -> Tensors:
 def orthogonal(x: Array) -> Array:
     """Float32[N, R, C], R <= C: matrices with the same singular vectors as `x` and singular values near 1."""
     length = jnp.sqrt(jnp.sum(jnp.square(x), (1, 2), keepdims=True))
-    x = x / (length + _EPSILON)
+    # Otherwise XLA makes all that comes before part of the first product, and compiles it anew for each way to multiply.
+    x = lax.optimization_barrier(x / (length + _EPSILON))
     first, second, third = _COEFFICIENTS
     for _ in range(_ITERATIONS):
         square = x @ x.swapaxes(1, 2)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 Tensors = dict[str, Array]
 Shape = tuple[int, ...]
@@ -101,7 +101,11 @@ class Packing:
         self._names = frozenset(tensors)
 
     def pack(self, tensors: Tensors) -> Tensors:
-        """The tensors as few arrays. There may be only kernels, or only others."""
+        """The tensors as few arrays. There may be only kernels, or only others.
+
+        The barrier makes XLA compute the arrays once: without it, everything that reads them is compiled, and computed,
+        with all their parts.
+        """
         found: Tensors = {}
         packed: set[str] = set()
         for group, stack in self.stacks.items():
@@ -111,6 +115,7 @@ class Packing:
         if self._vector and self._vector.keys() <= tensors.keys():
             found[_VECTOR] = jnp.concatenate([tensors[name].ravel() for name in self._vector])
             packed |= self._vector.keys()
+        found = lax.optimization_barrier(found)
         return found | {name: tensor for name, tensor in tensors.items() if name not in packed}
 
     def unpack(self, packed: Tensors) -> Tensors:
