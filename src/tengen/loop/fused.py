@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from tengen.ahead import Ahead, Jobs, done, finish
 from tengen.data.store.store import Store
@@ -148,7 +148,7 @@ class Fused(RatedRun):
 
     def _compile_ahead(self) -> None:
         """Let everything that is needed after the first move be compiled in threads, too."""
-        self._games = self.components.compiling
+        self._games = self.components.play_jobs
         if self._compiles_ahead():
             self._games += self._ahead.compile(self.components.collecting_programs())
             self._learner = self._ahead.call(lambda: self.components.learning_program().compile())
@@ -172,6 +172,8 @@ class Fused(RatedRun):
         began, compiled = time.monotonic(), rounds.compiled
         try:
             with safe_exit.possible(not compiled):
+                finish(self.components.start_jobs)
+                rounds.begin()
                 finish(self._games)
                 self._pending = rounds.play(self.weights, self._collect, budgets)
         except NoFiniteNumbers as error:
@@ -230,7 +232,7 @@ class Fused(RatedRun):
     def _feed(self, rows: int) -> None:
         window = min(power_law(self.counts.rows, self.config.data.window), self.components.capacity)
         self.window = min(window, self.counts.rows)
-        self.trainer.feed((self.buffer, jnp.int32(max(self.window, 1))), rows)
+        self.trainer.feed((self.buffer, np.int32(max(self.window, 1))), rows)
 
     def _save_when_due(self, stop: Stop) -> None:
         if self.session.due:
