@@ -7,9 +7,12 @@ import pytest
 from flax import nnx
 
 from tengen import games, nets
+from tengen.gpu import program
+from tengen.nets import tower
 from tengen.nets.board import BoardMask
 from tengen.nets.network import BoardNetwork
 from tengen.nets.norms import Norm
+from tests.helpers.nvrtc import is_available as nvrtc_is_available
 
 pytestmark = pytest.mark.usefixtures("emulated_gpu")
 
@@ -67,6 +70,40 @@ def layer_by_layer(net: BoardNetwork, x: jax.Array) -> jax.Array:
     for block in net.blocks:
         x = block(x, board, False)
     return net.heads.from_trunk(x, board, False)
+
+
+@pytest.mark.parametrize(("side", "boards"), [(5, 10), (7, 6), (9, 4), (10, 3), (13, 2), (14, 0), (19, 1), (20, 0)])
+def test_how_many_boards_a_block_of_threads_has(side: int, boards: int) -> None:
+    plan = tower._plan(side, side, 96, 32)
+    assert (0 if plan is None else plan.boards) == boards
+
+
+@pytest.mark.skipif(not nvrtc_is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
+@pytest.mark.parametrize(("name", "side"), [("b6c96", 9), ("b10c128", 19), ("b6c128-mish", 9)])
+def test_the_program_compiles_for_hopper(name: str, side: int) -> None:
+    game = games.make("go", size=side)
+    net = folded(name, game)
+    net.pack()
+    assert net.packed is not None
+    jaxpr = jax.make_jaxpr(net.packed)(jax.ShapeDtypeStruct((8, side, side, 32), jnp.bfloat16))
+    launch = next(equation.params["launch"] for equation in jaxpr.eqns if "launch" in equation.params)
+    assert launch.program.hopper
+    text = program.ptx(launch.program, program.HOPPER)
+    assert ".target sm_90a" in text
+    assert "wgmma.mma_async" in text
+
+
+@pytest.mark.gpu
+def test_on_a_hopper_gpu_the_program_is_the_same_as_the_layers() -> None:
+    if not program.is_hopper():
+        pytest.skip("needs a Hopper GPU")
+    game = games.make("go", size=9)
+    for name in ("b6c96", "b10c128", "b6c128-mish"):
+        net = folded(name, game)  # packed, since there is such a GPU
+        assert net.packed is not None
+        x = inputs(net, game, 1001)
+        found, expected = jax.jit(net.packed)(x), jax.jit(lambda x, net=net: layer_by_layer(net, x))(x)
+        np.testing.assert_allclose(found.astype(jnp.float32), expected.astype(jnp.float32), rtol=0.1, atol=0.1)
 
 
 @pytest.mark.parametrize("name", ["b2c64", "b2c256", "b2c96-se", "b2c96-xt4", "b2c96nbt", "b2c96-stem5"])

@@ -80,14 +80,14 @@ def test_judging_by_hand(learner: train.Learner, net: nets.Network, host: Any, g
     planes = unpack_planes(jnp.asarray(batch["planes"]), game.planes_shape)
     scalars = jnp.asarray(batch["scalars"])
     outputs = jax.jit(lambda *seen: averaged(*seen))(planes, scalars)
-    _, expected = losses.losses(outputs, {**batch, "planes": planes}, learner.settings.loss)
+    rows, settings = {**batch, "planes": planes}, learner.settings.loss
+    _, expected = losses.losses(outputs, rows, settings, game.extra_targets, game.halves_draws)
     for name, value in expected.items():
         np.testing.assert_allclose(found[name], value, rtol=2e-2, err_msg=name)
     assert float(found["rows"]) == 5
     newest = learner.network(state, average=False)
-    _, other = losses.losses(
-        jax.jit(lambda *seen: newest(*seen))(planes, scalars), {**batch, "planes": planes}, learner.settings.loss
-    )
+    outputs = jax.jit(lambda *seen: newest(*seen))(planes, scalars)
+    _, other = losses.losses(outputs, rows, settings, game.extra_targets, game.halves_draws)
     assert abs(float(other["loss"]) - float(found["loss"])) > abs(float(expected["loss"]) - float(found["loss"]))
 
 

@@ -9,11 +9,13 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
+from optax import contrib
 
 from tengen import games, nets
 from tengen.config.settings.train import OptimizerSettings
 from tengen.nets import saving
 from tengen.train import optimizers
+from tengen.train.packing import Packing
 
 SETTINGS = OptimizerSettings(momentum=0.8, square_momentum=0.9, weight_decay=0.1, clip=None)
 
@@ -125,6 +127,42 @@ def test_muon_treats_each_kernel_by_itself() -> None:
         for one, all_of_them in zip(alone, together, strict=True):
             np.testing.assert_allclose(all_of_them[name], one[name], rtol=1e-4, atol=1e-6)
     assert list(together[0]) == three
+
+
+def test_muon_agrees_with_optax() -> None:
+    parameters, given = example(), gradients(3)
+    shapes = {
+        name: contrib.MuonDimensionNumbers(tuple(range(x.ndim - 1)), x.ndim - 1) if name.endswith("kernel") else None
+        for name, x in parameters.items()
+    }
+    other = contrib.muon(
+        1.0,
+        beta=0.8,
+        weight_decay=0.1,
+        adam_b1=0.8,
+        adam_b2=0.9,
+        consistent_rms=0.2,
+        muon_weight_dimension_numbers=shapes,
+    )
+    state: Any = other.init(parameters)
+    expected: Any
+    for gradient, found in zip(given, changes(replace(SETTINGS, kind="muon"), given, parameters), strict=True):
+        expected, state = other.update(gradient, state, parameters)
+        for name, change in expected.items():
+            np.testing.assert_allclose(found[name], change, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adamw", "muon"])
+def test_packed_parameters_change_as_others_do(kind: str) -> None:
+    parameters, given = example(), gradients(3)
+    settings = replace(SETTINGS, kind=kind, clip=0.7)
+    packing = Packing(parameters)
+    optimizer, packed = optimizers.make(settings, packing), packing.pack(parameters)
+    state = optimizer.init(packed)
+    for gradient, expected in zip(given, changes(settings, given, parameters), strict=True):
+        found, state = optimizer.update(packing.pack(gradient), state, packed)
+        for name, change in packing.unpack(found).items():
+            np.testing.assert_allclose(change, expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
 
 
 def test_long_gradients_are_cut() -> None:

@@ -4,33 +4,33 @@
 // A block of threads has 384 rows of activations, one for each point of its boards and some empty ones: every line of a
 // board ends with an empty point, and every board with an empty line. So the neighbours of a point are a fixed number of rows away,
 // and those off the board are empty, which means zero. A convolution is then nine products of matrices, whose left
-// operand begins at another row each time. Three warpgroups multiply, two tiles of 64 rows each; another warp fetches the
-// weights, a stage at a time. The residual stream is kept in shared memory by the threads that add to it.
+// operand begins at another row each time. Three warpgroups multiply, two tiles of 64 rows each. The weights of a place,
+// or part of them, are a stage; one more thread fetches them, a few stages ahead.
 //
 // Defined by the caller: HEIGHT and WIDTH of the board, INPUTS and CHANNELS, POOLED channels (0: none), OUTPUTS of the neck,
 // ACTIVATION (0 relu, 1 mish, 2 silu), SIDE of the board as a pool is scaled, LAYERS and KINDS (of each layer, as below), BATCH,
-// WEIGHTS (numbers), DEPTH (stages), SLICES (of 16 inputs in a stage) and SHARED (bytes of shared memory).
+// GROUPS of boards (1 or 2), DEPTH (stages), SLICES (of 16 inputs in a stage, at most) and SHARED (bytes of shared memory).
 
 enum Kind { STEM, FIRST, SECOND, POOLING, SECOND_POOLED, NECK };
 struct bf16 { u16 bits; };
 
-constexpr int WARPGROUPS = 3, TILES = 2, WORKERS = WARPGROUPS * 128, ALL_ROWS = WARPGROUPS * TILES * 64;
+constexpr int WARPGROUPS = 3, TILES = 2, WORKERS = WARPGROUPS * 128, ALL_TILES = WARPGROUPS * TILES;
+constexpr int ALL_ROWS = ALL_TILES * 64, THREADS = WORKERS + 128;
 constexpr int STRIDE = WIDTH + 1, HALO = STRIDE + 1, PITCH = (HEIGHT + 1) * STRIDE;
 constexpr int LENGTH = (HEIGHT - 1) * STRIDE + WIDTH;  // rows from the first point of a board to its last
-// Two groups of boards waste fewer rows than one if a board is small: the last line of a group needs no empty one.
-constexpr int GROUPS = LENGTH <= ALL_ROWS / 2 ? 2 : 1, GROUP_ROWS = ALL_ROWS / GROUPS;
+constexpr int GROUP_ROWS = ALL_ROWS / GROUPS;  // the last board of a group needs no empty line
 constexpr int IN_GROUP = (GROUP_ROWS - LENGTH) / PITCH + 1, BOARDS = GROUPS * IN_GROUP;
 constexpr int ROWS = HALO + GROUPS * (GROUP_ROWS + HALO), POINTS = HEIGHT * WIDTH;
-constexpr int SLICE = 16 * CHANNELS, STAGE = SLICES * SLICE;  // numbers
+constexpr int SLICE = 16 * CHANNELS;  // numbers
 constexpr int REGULAR = CHANNELS - POOLED, SUMS = CHANNELS / 2;
-static_assert(LENGTH <= ALL_ROWS, "a board fits");
+static_assert(LENGTH <= GROUP_ROWS, "a board fits");
 static_assert(OUTPUTS <= CHANNELS, "the neck is no wider than the tower");
 
 // In shared memory. Eight channels of a row are 16 bytes, the unit of the tensor cores.
 struct Shared {
-  alignas(128) bf16 stages[DEPTH][STAGE];
+  alignas(128) bf16 stages[DEPTH][SLICES * SLICE];
   alignas(128) bf16 rows[CHANNELS / 8][ROWS][8];
-  u32 stream[TILES * CHANNELS / 4][WORKERS];  // two numbers each, by the thread that they belong to
+  bf16 stream[CHANNELS / 8][BOARDS * POINTS][8];  // the residual stream
 #if POOLED
   union {
     struct { float sum[WORKERS], largest[WORKERS]; } part;
@@ -38,12 +38,17 @@ struct Shared {
   };
   float pool[BOARDS][3 * POOLED];
 #endif
+  alignas(8) float numbers[2 * CHANNELS];  // of the layer: scale and offset, or the bias
   alignas(8) unsigned long long full[DEPTH], empty[DEPTH];
 };
 
 static_assert(sizeof(Shared) <= SHARED, "as nets/tower.py counts it");
 
 __constant__ u8 kinds[LAYERS] = KINDS;
+__device__ inline int taps_of(int kind) { return kind == NECK ? 1 : 9; }
+__device__ inline int slices_of(int kind) {
+  return (kind == STEM ? INPUTS : kind == SECOND_POOLED ? (REGULAR + 31) / 32 * 32 : CHANNELS) / 16;
+}
 
 __device__ inline u32 two(float low, float high) {
 #ifdef EMULATED
@@ -82,12 +87,8 @@ __device__ inline u32 activated(float a, float b) {
   return two(activate(a), activate(b));
 }
 
-// Two numbers that nobody writes.
-__device__ inline float2 constant(const float* numbers, int at) { return __ldg((const float2*)(numbers + at)); }
-
 #ifdef EMULATED
 static Shared shared;
-inline void prefetch(const void*) {}
 #define SHARED_MEMORY
 inline void workers_sync() { __syncthreads(); }
 inline void written_for_tensor_cores() {}
@@ -97,7 +98,7 @@ struct Weights {
   const bf16* at;
   Weights(Shared&, const bf16* weights) : at(weights) {}
   const bf16* await() { return at; }
-  void issued() { at += STAGE; }
+  void issued(int slices) { at += slices * SLICE; }
   void finished() {}
 };
 inline void begin_products() {}
@@ -117,7 +118,6 @@ inline void multiply(float (&sums)[SUMS], const bf16* a, const bf16* b, int keep
   extern __shared__ __align__(128) char everything[]; \
   Shared& shared = *(Shared*)everything;
 
-__device__ inline void prefetch(const void* at) { asm volatile("prefetch.global.L1 [%0];" ::"l"(at)); }
 __device__ inline u32 address(const void* at) { return (u32)__cvta_generic_to_shared(at); }
 __device__ inline void workers_sync() { asm volatile("bar.sync 1, %0;" ::"n"(WORKERS) : "memory"); }
 // Tensor cores read shared memory by another path than ordinary stores write it.
@@ -135,44 +135,53 @@ __device__ inline void arrive(unsigned long long* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address(barrier)) : "memory");
 }
 
-// One thread fetches all weights, each stage as soon as all warps have done with what it held before.
-__device__ inline void fetch_weights(Shared& shared, const bf16* weights) {
-  int stage = 0, phase = 1;  // a new barrier counts as having passed the phase before
-  for (int at = 0; at < WEIGHTS; at += STAGE) {
-    await_barrier(&shared.empty[stage], phase);
-    const u32 barrier = address(&shared.full[stage]);
-    constexpr int BYTES = STAGE * sizeof(bf16);
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "n"(BYTES) : "memory");
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-            address(shared.stages[stage])), "l"(weights + at), "n"(BYTES), "r"(barrier) : "memory");
+// A place in the ring of stages.
+struct Place {
+  int stage = 0, phase = 0;
+  __device__ void advance() {
     if (++stage == DEPTH) {
       stage = 0;
       phase ^= 1;
     }
   }
+};
+
+// Fetches all weights, each stage as soon as all warps have done with what it held before.
+__device__ inline void fetch_weights(Shared& shared, const bf16* weights) {
+  Place place;
+  for (int layer = 0; layer < LAYERS; layer++)
+    for (int tap = 0; tap < taps_of(kinds[layer]); tap++)
+      for (int slice = 0, all = slices_of(kinds[layer]); slice < all; slice += SLICES) {
+        const int size = (all - slice < SLICES ? all - slice : SLICES) * SLICE, bytes = size * sizeof(bf16);
+        const u32 barrier = address(&shared.full[place.stage]);
+        await_barrier(&shared.empty[place.stage], place.phase ^ 1);  // a new barrier has passed the phase before
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+        asm volatile(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                address(shared.stages[place.stage])), "l"(weights), "r"(bytes), "r"(barrier) : "memory");
+        weights += size;
+        place.advance();
+      }
 }
 
 // The stages in turn. The products of a stage are waited for once those of the next one are under way.
 struct Weights {
   Shared& shared;
-  int stage = 0, phase = 0, before = -1;
+  Place place;
+  int before = -1;
   __device__ Weights(Shared& all, const bf16*) : shared(all) {}
   __device__ const bf16* await() {
-    await_barrier(&shared.full[stage], phase);
-    return shared.stages[stage];
+    await_barrier(&shared.full[place.stage], place.phase);
+    return shared.stages[place.stage];
   }
-  __device__ void issued() {
+  __device__ void issued(int) {
     asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
     if (before >= 0) {
       asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
       if (threadIdx.x % 32 == 0) arrive(&shared.empty[before]);
     }
-    before = stage;
-    if (++stage == DEPTH) {
-      stage = 0;
-      phase ^= 1;
-    }
+    before = place.stage;
+    place.advance();
   }
   __device__ void finished() {
     asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -212,21 +221,18 @@ __device__ inline void multiply(float (&sums)[SUMS], const bf16* a, const bf16* 
 }
 #endif
 
-// One of the four rows that a thread has sums of (two in each tile).
+// One of the rows that a thread has sums of, two in each tile.
 struct Row {
   int row;    // in `Shared::rows`
-  int board;  // of the block's; -1: an empty row
+  int point;  // in `Shared::stream`: of all points of the block's boards; -1: an empty row
 };
 
-__device__ inline int first_row(int tile) {
-  constexpr int IN = WARPGROUPS * TILES / GROUPS;  // tiles of a group
-  return HALO + tile / IN * (GROUP_ROWS + HALO) + tile % IN * 64;
-}
 __device__ inline Row row_of(int tile, int row, int boards) {
-  constexpr int IN = WARPGROUPS * TILES / GROUPS;
+  constexpr int IN = ALL_TILES / GROUPS;  // tiles of a group
   const int place = tile % IN * 64 + row, within = place % PITCH, board = tile / IN * IN_GROUP + place / PITCH;
   const bool on = place / PITCH < IN_GROUP && within / STRIDE < HEIGHT && within % STRIDE < WIDTH && board < boards;
-  return {first_row(tile) + row, on ? board : -1};
+  return {HALO + tile / IN * (GROUP_ROWS + HALO) + place,
+          on ? board * POINTS + within / STRIDE * WIDTH + within % STRIDE : -1};
 }
 __device__ inline int row_of_point(int board, int point) {
   return HALO + board / IN_GROUP * (GROUP_ROWS + HALO) + board % IN_GROUP * PITCH + point / WIDTH * STRIDE + point % WIDTH;
@@ -236,21 +242,22 @@ __device__ inline int row_of_point(int board, int point) {
 // The bias of the regular channels of each board: their own, and what the pool of the others gives. Those lie after the
 // regular ones in `rows`.
 __device__ inline void pool_bias(Shared& shared, const float* numbers) {
-  constexpr int PAIRS = BOARDS * POOLED, PARTS = WORKERS / PAIRS > 0 ? WORKERS / PAIRS : 1;
-  static_assert(PAIRS <= WORKERS, "a thread for each channel of each board");
-  const int pair = threadIdx.x % PAIRS, channel = REGULAR + pair % POOLED, board = pair / POOLED;
+  constexpr int PAIRS = BOARDS * POOLED, PARTS = WORKERS / PAIRS;
+  static_assert(PARTS > 0, "a thread for each channel of each board");
+  const int thread = threadIdx.x, pair = thread % PAIRS, channel = REGULAR + pair % POOLED, board = pair / POOLED;
   float sum = 0.0f, largest = -INFINITE;
-  if (threadIdx.x < PAIRS * PARTS)
+  if (thread < PAIRS * PARTS)
 #pragma unroll 8
-    for (int point = threadIdx.x / PAIRS; point < POINTS; point += PARTS) {
-      const float value = low(shared.rows[channel / 8][row_of_point(board, point)][channel % 8].bits);
+    for (int point = thread / PAIRS; point < POINTS; point += PARTS) {
+      const int row = row_of_point(board, point);
+      const float value = low(shared.rows[channel / 8][row][channel % 8].bits);
       sum += value;
       largest = fmaxf(largest, value);
     }
-  shared.part.sum[threadIdx.x] = sum;
-  shared.part.largest[threadIdx.x] = largest;
+  shared.part.sum[thread] = sum;
+  shared.part.largest[thread] = largest;
   workers_sync();
-  if (threadIdx.x < PAIRS) {
+  if (thread < PAIRS) {
     for (int part = 1; part < PARTS; part++) {
       sum += shared.part.sum[part * PAIRS + pair];
       largest = fmaxf(largest, shared.part.largest[part * PAIRS + pair]);
@@ -261,10 +268,10 @@ __device__ inline void pool_bias(Shared& shared, const float* numbers) {
     pool[2 * POOLED] = largest;
   }
   workers_sync();
-  for (int output = threadIdx.x; output < BOARDS * REGULAR; output += WORKERS) {
+  for (int output = thread; output < BOARDS * REGULAR; output += WORKERS) {
     const float *pool = shared.pool[output / REGULAR], *kernel = numbers + CHANNELS + output % REGULAR;
     float bias = __ldg(numbers + output % REGULAR);
-#pragma unroll 16
+#pragma unroll 8
     for (int k = 0; k < 3 * POOLED; k++) bias = fmaf(pool[k], __ldg(kernel + k * REGULAR), bias);
     shared.bias[output] = bias;
   }
@@ -272,113 +279,124 @@ __device__ inline void pool_bias(Shared& shared, const float* numbers) {
 }
 #endif
 
-// Works on all layers for the boards of this block.
-__device__ inline void work(Shared& shared, const bf16* x, const bf16* weights, const float* numbers, bf16* out) {
-  const int thread = threadIdx.x, warpgroup = thread / 128, lane = thread % 32;
-  const long long first = (long long)blockIdx.x * BOARDS;
-  const int boards = BATCH - first < BOARDS ? BATCH - first : BOARDS;
-  Row rows[TILES][2];
-#pragma unroll
-  for (int tile = 0; tile < TILES; tile++)
-#pragma unroll
-    for (int half = 0; half < 2; half++)
-      rows[tile][half] = row_of(tile * WARPGROUPS + warpgroup, thread % 128 / 32 * 16 + lane / 4 + half * 8, boards);
-
-  for (int k = thread; k < CHANNELS / 8 * ROWS; k += WORKERS) ((uint4*)shared.rows)[k] = {0, 0, 0, 0};
-  workers_sync();
-  for (int k = thread; k < boards * POINTS * (INPUTS / 8); k += WORKERS) {
+// Fills all rows: with the inputs of the boards, and zeros elsewhere.
+__device__ inline void begin_rows(Shared& shared, const bf16* x, long long first, int boards) {
+  for (int k = threadIdx.x; k < CHANNELS / 8 * ROWS; k += THREADS) ((uint4*)shared.rows)[k] = {0, 0, 0, 0};
+  __syncthreads();
+  for (int k = threadIdx.x; k < boards * POINTS * (INPUTS / 8); k += THREADS) {
     const int group = k % (INPUTS / 8), point = k / (INPUTS / 8);
     *(uint4*)shared.rows[group][row_of_point(point / POINTS, point % POINTS)] =
         ((const uint4*)(x + (first * POINTS + point) * INPUTS))[group];
   }
   written_for_tensor_cores();
-  workers_sync();
+}
 
-  Weights pipeline(shared, weights);
-  float sums[TILES][SUMS];
+// Works on all layers.
+__device__ inline void work(
+    Shared& shared, const bf16* weights, const float* numbers, bf16* out, long long first, int boards) {
+  const int thread = threadIdx.x, lane = thread % 32;
+  Row rows[TILES][2];
   const bf16* begin[TILES];
 #pragma unroll
-  for (int tile = 0; tile < TILES; tile++) begin[tile] = shared.rows[0][first_row(tile * WARPGROUPS + warpgroup)];
+  for (int k = 0; k < TILES; k++) {
+    const int tile = k * WARPGROUPS + thread / 128;
+    begin[k] = shared.rows[0][row_of(tile, 0, boards).row];
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+      rows[k][half] = row_of(tile, thread % 128 / 32 * 16 + lane / 4 + half * 8, boards);
+  }
+  Weights pipeline(shared, weights);
+  float sums[TILES][SUMS];
 
   for (int layer = 0; layer < LAYERS; layer++) {
-    const int kind = kinds[layer], taps = kind == NECK ? 1 : 9;
-    const int inputs = kind == STEM ? INPUTS : kind == SECOND_POOLED ? (REGULAR + 31) / 32 * 32 : CHANNELS;
-    // What follows the products waits less if it is near.
-    const int needed = kind == FIRST ? CHANNELS : kind == POOLING ? CHANNELS + 3 * POOLED * REGULAR : 2 * CHANNELS;
-    if (kind != NECK && thread * 32 < needed) prefetch(numbers + thread * 32);
+    const int kind = kinds[layer], taps = taps_of(kind), all = slices_of(kind);
+    float* own = shared.numbers;
+    const int needed = kind == NECK ? 0 : kind == FIRST || kind == POOLING ? CHANNELS : 2 * CHANNELS;
+    for (int k = thread; k < needed; k += WORKERS) fetch((const int*)numbers + k, (int*)own + k);
     int keep = 0;
     for (int tap = 0; tap < taps; tap++) {
       const int shift = taps == 1 ? 0 : (tap / 3 - 1) * STRIDE + tap % 3 - 1;
-      for (int input = 0; input < inputs; input += 16 * SLICES) {
+      for (int from = 0; from < all; from += SLICES) {
         const bf16* stage = pipeline.await();
         begin_products();
 #pragma unroll
-        for (int slice = 0; slice < SLICES; slice++) {
+        for (int slice = 0; slice < SLICES; slice++)
+          if (slice < 2 || from + slice < all) {  // there are always two
 #pragma unroll
-          for (int tile = 0; tile < TILES; tile++)
-            multiply(sums[tile], begin[tile] + ((input / 8 + slice * 2) * ROWS + shift) * 8, stage + slice * SLICE, keep);
-          keep = 1;
-        }
-        pipeline.issued();
+            for (int tile = 0; tile < TILES; tile++)
+              multiply(
+                  sums[tile], begin[tile] + ((from + slice) * 2 * ROWS + shift) * 8, stage + slice * SLICE, keep);
+            keep = 1;
+          }
+        pipeline.issued(all - from < SLICES ? all - from : SLICES);
       }
     }
     pipeline.finished();
+    await_fetched();
     workers_sync();  // nobody reads the rows any more
 
-    // Calls `of` with pairs of sums, of neighbouring channels from `from` to `to`, which it may change.
-    const auto each = [&](int from, int to, const auto& of) {
+    // Calls `of` with pairs of sums, of neighbouring channels from `from` to `to`, which it may change, and with what
+    // `given` has for these channels. That is read before anything is written, or it would have to wait for that.
+    const auto each = [&](int from, int to, const auto& given, const auto& of) {
+      auto now = given(from + lane % 4 * 2);
 #pragma unroll
       for (int group = 0; group < CHANNELS / 8; group++)
-        if (group * 8 >= from && group * 8 < to)
+        if (group * 8 >= from && group * 8 < to) {
+          const int channel = group * 8 + lane % 4 * 2;
+          const auto next = given(group * 8 + 8 < to ? channel + 8 : channel);
 #pragma unroll
           for (int tile = 0; tile < TILES; tile++)
 #pragma unroll
             for (int half = 0; half < 2; half++) {
               float* sum = sums[tile] + group * 4 + half * 2;
-              of(rows[tile][half], group * 8 + lane % 4 * 2, sum[0], sum[1], (group * TILES + tile) * 2 + half);
+              of(rows[tile][half], channel, sum[0], sum[1], now);
             }
+          now = next;
+        }
     };
+    const auto nothing = [](int) { return 0; };
+    const auto bias = [&](int channel) { return *(const float2*)(own + channel); };
     const auto put = [&](Row row, int channel, u32 both) {  // empty rows stay zero
-      if (row.board >= 0) *(u32*)&shared.rows[channel / 8][row.row][channel % 8] = both;
+      if (row.point >= 0) *(u32*)&shared.rows[channel / 8][row.row][channel % 8] = both;
     };
     if (kind == STEM || kind == SECOND || kind == SECOND_POOLED) {
-      // All is read before anything is written, or every read would wait for the write before it.
       if (kind != STEM)
-        each(0, CHANNELS, [&](Row, int, float& a, float& b, int index) {
-          const u32 stream = shared.stream[index][thread];
+        each(0, CHANNELS, nothing, [&](Row row, int channel, float& a, float& b, int) {
+          const u32 stream = row.point < 0 ? 0 : *(u32*)&shared.stream[channel / 8][row.point][channel % 8];
           a += low(stream);
           b += high(stream);
         });
-      each(0, CHANNELS, [&](Row row, int channel, float& a, float& b, int index) {
-        const float2 scale = constant(numbers, channel), offset = constant(numbers, CHANNELS + channel);
-        shared.stream[index][thread] = two(a, b);
-        put(row, channel, activated(fmaf(a, scale.x, offset.x), fmaf(b, scale.y, offset.y)));
+      struct Affine { float2 scale, offset; };
+      const auto affine = [&](int channel) { return Affine{bias(channel), bias(CHANNELS + channel)}; };
+      each(0, CHANNELS, affine, [&](Row row, int channel, float& a, float& b, const Affine& by) {
+        if (row.point >= 0) *(u32*)&shared.stream[channel / 8][row.point][channel % 8] = two(a, b);
+        put(row, channel, activated(fmaf(a, by.scale.x, by.offset.x), fmaf(b, by.scale.y, by.offset.y)));
       });
       numbers += 2 * CHANNELS;
     } else if (kind == FIRST) {
-      each(0, CHANNELS, [&](Row row, int channel, float& a, float& b, int) {
-        const float2 bias = constant(numbers, channel);
-        put(row, channel, activated(a + bias.x, b + bias.y));
+      each(0, CHANNELS, bias, [&](Row row, int channel, float& a, float& b, float2 by) {
+        put(row, channel, activated(a + by.x, b + by.y));
       });
       numbers += CHANNELS;
 #if POOLED
     } else if (kind == POOLING) {
-      each(REGULAR, CHANNELS, [&](Row row, int channel, float& a, float& b, int) {
-        const float2 bias = constant(numbers, channel);
-        put(row, channel, activated(a + bias.x, b + bias.y));
+      each(REGULAR, CHANNELS, bias, [&](Row row, int channel, float& a, float& b, float2 by) {
+        put(row, channel, activated(a + by.x, b + by.y));
       });
       workers_sync();
       pool_bias(shared, numbers);
-      each(0, REGULAR, [&](Row row, int channel, float& a, float& b, int) {
-        const float* bias = shared.bias + (row.board < 0 ? 0 : row.board) * REGULAR + channel;
-        a += bias[0];
-        b += bias[1];
+      each(0, REGULAR, nothing, [&](Row row, int channel, float& a, float& b, int) {
+        const float* by = shared.bias + (row.point < 0 ? 0 : row.point / POINTS) * REGULAR + channel;
+        a += by[0];
+        b += by[1];
       });
-      each(0, REGULAR, [&](Row row, int channel, float& a, float& b, int) { put(row, channel, activated(a, b)); });
+      each(0, REGULAR, nothing, [&](Row row, int channel, float& a, float& b, int) {
+        put(row, channel, activated(a, b));
+      });
       numbers += CHANNELS + 3 * POOLED * REGULAR;
 #endif
     } else {
-      each(0, CHANNELS, [&](Row row, int channel, float& a, float& b, int) { put(row, channel, two(a, b)); });
+      each(0, CHANNELS, nothing, [&](Row row, int channel, float& a, float& b, int) { put(row, channel, two(a, b)); });
     }
     written_for_tensor_cores();
     workers_sync();
@@ -390,11 +408,15 @@ __device__ inline void work(Shared& shared, const bf16* x, const bf16* weights, 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(WORKERS + 128, 1) tower(
+extern "C" __global__ void __launch_bounds__(THREADS, 1) tower(
     const bf16* x, const bf16* weights, const float* numbers, bf16* out) {
   SHARED_MEMORY
+  const long long first = (long long)blockIdx.x * BOARDS;
+  const int boards = BATCH - first < BOARDS ? BATCH - first : BOARDS;
 #ifdef EMULATED
-  if (threadIdx.x < WORKERS) work(shared, x, weights, numbers, out);
+  begin_rows(shared, x, first, boards);
+  __syncthreads();
+  if (threadIdx.x < WORKERS) work(shared, weights, numbers, out, first, boards);
 #else
   if (threadIdx.x == 0) {
     for (int stage = 0; stage < DEPTH; stage++) {
@@ -403,10 +425,11 @@ extern "C" __global__ void __launch_bounds__(WORKERS + 128, 1) tower(
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
+  begin_rows(shared, x, first, boards);
   __syncthreads();
   if (threadIdx.x < WORKERS) {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 160;");
-    work(shared, x, weights, numbers, out);
+    work(shared, weights, numbers, out, first, boards);
   } else {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     if (threadIdx.x == WORKERS) fetch_weights(shared, weights);

@@ -25,10 +25,10 @@ from tengen.nets.specs import Activation
 
 _CHANNELS = (96, 128)
 _ROWS = 384  # that a block of threads has: the points of its boards, and empty ones
+_LEAST_SHARE = 0.65  # of the rows that points must have: with fewer, the layers are faster
 _WORKERS = 384  # threads that multiply
-_THREADS = _WORKERS + 128
 _MOST_SHARED = 227 * 1024  # bytes
-_FEWEST_STAGES = 4
+_FEWEST_STAGES, _MOST_STAGES = 3, 8
 
 
 class _Kind(enum.IntEnum):
@@ -88,17 +88,18 @@ class PackedTower(nnx.Module):
         height, width = board_shape
         neck = heads.neck.kernel.shape[3]
         fits = neck <= channels and neck % 8 == 0 and isinstance(heads.tip, Affine)
-        return fits and _plan(height, width, channels, max(pooled, default=0)).boards > 0
+        return fits and _plan(height, width, channels, max(pooled, default=0)) is not None
 
     def __call__(self, x: Float[Array, "batch height width inputs"]) -> Float[Array, "batch height width outputs"]:
         x = _padded(x, 3)
         batch, height, width, _ = x.shape
         side = BoardMask(None, height * width).side
         plan = _plan(height, width, self.channels, self.pooled)
+        assert plan is not None
         program = gpu.Program(
             "nets/tower.cu",
             "tower",
-            threads=_THREADS,
+            threads=_WORKERS + 128,
             defines=defines(
                 HEIGHT=height,
                 WIDTH=width,
@@ -111,7 +112,7 @@ class PackedTower(nnx.Module):
                 LAYERS=len(self.kinds),
                 KINDS="{" + ", ".join(map(str, self.kinds)) + "}",
                 BATCH=batch,
-                WEIGHTS=self.weights.size,
+                GROUPS=plan.groups,
                 DEPTH=plan.depth,
                 SLICES=plan.slices,
                 SHARED=plan.shared,
@@ -144,29 +145,31 @@ def _suits(block: Residual, channels: int) -> bool:
 
 
 class _Plan(NamedTuple):
-    """How a block of threads uses its shared memory."""
+    """How a block of threads uses its memory."""
 
-    boards: int  # at once; 0: the program does not support them
+    boards: int  # at once
+    groups: int  # of boards, each with half of the rows or all of them
     shared: int  # bytes
     depth: int  # stages of weights
-    slices: int  # of 16 inputs in a stage
+    slices: int  # of 16 inputs in a stage, at most
 
 
-def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan:
+def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
+    """None if the program does not support them."""
     stride, pitch, length = width + 1, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
-    groups = 2 if length <= _ROWS // 2 else 1
-    boards = groups * ((_ROWS // groups - length) // pitch + 1)
-    if length > _ROWS or boards * pooled > _WORKERS:
-        return _Plan(0, 0, 0, 0)
+    boards, groups = max((groups * max((_ROWS // groups - length) // pitch + 1, 0), groups) for groups in (1, 2))
+    if boards * height * width < _LEAST_SHARE * _ROWS or boards * pooled > _WORKERS:
+        return None
     rows = stride + 1 + groups * (_ROWS // groups + stride + 1)
     pool = 4 * (max(2 * _WORKERS, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
-    fixed = 2 * channels * (rows + _ROWS) + pool + 256  # rows, the residual stream, the pool, and alignment
-    for slices in (2, 1):
+    # The rows, the residual stream, numbers of the layer, the pool, and alignment.
+    fixed = 2 * channels * (rows + boards * height * width + 4) + pool + 256
+    for slices in range(channels // 16, 0, -2):
         stage = 32 * channels * slices + 16  # with two barriers
-        depth = min((_MOST_SHARED - fixed) // stage, 8)
+        depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
         if depth >= _FEWEST_STAGES:
-            return _Plan(boards, fixed + depth * stage, depth, slices)
-    return _Plan(0, 0, 0, 0)
+            return _Plan(boards, groups, fixed + depth * stage, depth, slices)
+    return None
 
 
 def _padded(x: Array, axis: int) -> Array:

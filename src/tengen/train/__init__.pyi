@@ -17,5 +17,5 @@ from .base import Bucket as Bucket
 from .checkpoints import Checkpoint as Checkpoint
 from .checkpoints import Checkpoints as Checkpoints
 from .learner import Learner as Learner
-from .learner import LearnerState as LearnerState
 from .schedules import Schedule as Schedule
+from .state import LearnerState as LearnerState

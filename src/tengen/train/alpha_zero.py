@@ -24,7 +24,8 @@ from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Bucket, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
 from tengen.train.hosts import SharedLearner
-from tengen.train.learner import Learner, LearnerState, Sampler
+from tengen.train.learner import Learner, Sampler
+from tengen.train.state import LearnerState
 
 _MOST_FAILED = 3  # steps in a row that are not finite: a bad batch is an exception
 _KEPT_WHEN_SKIPPED = ("skipped", "learning_rate")  # figures that skipped steps have as well

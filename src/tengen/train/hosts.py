@@ -23,7 +23,8 @@ from tengen.errors import OptionError, TengenError
 from tengen.nets.network import Network
 from tengen.schema import to_dict
 from tengen.train import checkpoints
-from tengen.train.learner import Figures, Learner, LearnerState
+from tengen.train.learner import Learner
+from tengen.train.state import Figures, LearnerState
 
 PATIENCE = 300.0  # seconds that processes wait for each other when they start
 _BEAT = 1.0  # seconds between two announcements while there is nothing to compute

@@ -7,7 +7,7 @@ device, and XLA adds the communication: batch norms see the whole batch, and los
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,9 +24,9 @@ from tengen.games.core import Game
 from tengen.nets import saving
 from tengen.nets.network import Network
 from tengen.train import losses, optimizers, schedules, symmetry
+from tengen.train.packing import Tensors
+from tengen.train.state import Figures, LearnerState, Packings, once, repeated
 
-Tensors = dict[str, Array]
-Figures = dict[str, Array]
 Numbers = dict[str, Array]
 """{name: Float32[]}: numbers of the settings that may change without compiling again."""
 Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
@@ -34,18 +34,6 @@ Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
 
 _BLOCK = 16  # batches that go to the device at once
 _OTHERS = nnx.Not(nnx.Param)
-
-
-class LearnerState(NamedTuple):
-    """Everything that changes while learning. Tensors are {name: Float32[...]}, with names as in `nets.saving`."""
-
-    parameters: Tensors
-    statistics: Tensors  # the other variables: running means and variances of the norms, keys of dropout
-    average_parameters: Tensors  # moving averages of both, for self-play and export
-    average_statistics: Tensors
-    optimizer: Any  # what optax keeps
-    step: Array  # Int32[]: steps taken
-    rate_scale: Array  # Float32[]: the factor of the learning rate that does not follow from the step
 
 
 class Learner:
@@ -104,7 +92,7 @@ class Learner:
         self._tables = self._make_tables() if settings.symmetries else None
         self._factor = schedules.factor(settings.schedule)
         compiled = partial(jax.jit, donate_argnums=0, compiler_options=self._compiler_options)
-        self._step = compiled(self._learn)
+        self._step = compiled(self._given)
         self._one = compiled(self._drawn, static_argnums=3)
         self._many = compiled(self._loop, static_argnums=3)
         self._block = compiled(self._in_order)
@@ -213,17 +201,25 @@ class Learner:
     def _rate(self, state: LearnerState, numbers: Numbers) -> Array:
         return numbers["learning_rate"] * self._factor(state.step) * state.rate_scale
 
+    def _given(
+        self, state: LearnerState, numbers: Numbers, batch: Mapping[str, Array], key: Array
+    ) -> tuple[LearnerState, Figures]:
+        """One step on this batch."""
+        return once(lambda _, state, packs: self._learn(state, packs, numbers, batch, key), state)
+
     def _drawn(
         self, state: LearnerState, numbers: Numbers, key: Array, sample: Sampler, data: Any
     ) -> tuple[LearnerState, Figures]:
         """One step, on a batch that it draws itself."""
-        drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 1), state.step), self.settings.batch)
-        return self._learn(state, numbers, drawn, key)
+        return once(lambda _, state, packs: self._draw(state, packs, numbers, key, sample, data), state)
 
     def _loop(
         self, state: LearnerState, numbers: Numbers, key: Array, sample: Sampler, data: Any, steps: Array
     ) -> tuple[LearnerState, Figures]:
-        state, sums = _repeated(lambda _, state: self._drawn(state, numbers, key, sample, data), state, steps)
+        def one(_: Array, state: LearnerState, packs: Packings) -> tuple[LearnerState, Figures]:
+            return self._draw(state, packs, numbers, key, sample, data)
+
+        state, sums = repeated(one, state, steps)
         return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
 
     def _in_order(
@@ -231,21 +227,30 @@ class Learner:
     ) -> tuple[LearnerState, Figures]:
         batch = self.settings.batch
 
-        def one(number: Array, state: LearnerState) -> tuple[LearnerState, Figures]:
+        def one(number: Array, state: LearnerState, packs: Packings) -> tuple[LearnerState, Figures]:
             cut = {name: lax.dynamic_slice_in_dim(values, number * batch, batch) for name, values in rows.items()}
-            return self._learn(state, numbers, cut, key)
+            return self._learn(state, packs, numbers, cut, key)
 
-        return _repeated(one, state, steps)
+        return repeated(one, state, steps)
+
+    def _draw(
+        self, state: LearnerState, packs: Packings, numbers: Numbers, key: Array, sample: Sampler, data: Any
+    ) -> tuple[LearnerState, Figures]:
+        drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 1), state.step), self.settings.batch)
+        return self._learn(state, packs, numbers, drawn, key)
 
     def _learn(
-        self, state: LearnerState, numbers: Numbers, batch: Mapping[str, Array], key: Array
+        self, state: LearnerState, packs: Packings, numbers: Numbers, batch: Mapping[str, Array], key: Array
     ) -> tuple[LearnerState, Figures]:
+        """One step of a packed state."""
         rows = self._augmented(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
         rows = lax.with_sharding_constraint(rows, self.split)
         gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
-        change, (statistics, figures) = gradient(state.parameters, state.statistics)
+        tensors = packs.unpack(state)
+        change, (statistics, figures) = gradient(tensors.parameters, tensors.statistics)
+        change, statistics = packs.parameters.pack(change), packs.statistics.pack(statistics)
         rate = self._rate(state, numbers)
-        used = optimizers.make(optimizers.with_numbers(self.settings.optimizer, numbers))
+        used = optimizers.make(optimizers.with_numbers(self.settings.optimizer, numbers), packs.parameters)
         parameters, optimizer = optimizers.step(used, change, state.optimizer, state.parameters, rate)
         size = optax.tree.norm(change)
         # One bad batch must not spoil the network for good. The variance of a norm can overflow while the loss is
@@ -308,20 +313,6 @@ def _averaged(old: Any, new: Any, step: Array, most: Array) -> Any:
 
 def _is_float(x: Array) -> bool:
     return jnp.issubdtype(x.dtype, jnp.floating)
-
-
-def _repeated(
-    one: Callable[[Array, LearnerState], tuple[LearnerState, Figures]], state: LearnerState, steps: Array
-) -> tuple[LearnerState, Figures]:
-    """The state after `one(number, state)` for each step, and the sums of the figures."""
-
-    def body(number: Array, carry: tuple[LearnerState, Figures]) -> tuple[LearnerState, Figures]:
-        state, figures = one(number, carry[0])
-        return state, jax.tree.map(jnp.add, carry[1], figures)
-
-    _, shapes = jax.eval_shape(one, jnp.int32(0), state)
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-    return lax.fori_loop(0, steps, body, (state, nothing))
 
 
 @jax.jit
