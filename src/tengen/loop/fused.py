@@ -209,8 +209,10 @@ class Fused(RatedRun):
         session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
         if self.counts.rows < self.config.data.first_rows:
             return
-        if not session.started and (not done(self._learner) or self._left < self._compiling):
-            return  # games are played until then, or the run would be over before the first step
+        if not session.started:
+            if self._left < self._compiling:
+                return  # games are played on, because the run would be over before the first step
+            self._wait_for_learner()
 
         def allowed() -> int:
             left = [] if goal.steps is None else [max(goal.steps - self.trainer.step, 0)]
@@ -228,6 +230,13 @@ class Fused(RatedRun):
             if not self._all_at_once:
                 break
         self.weights = self.components.weights()
+
+    def _wait_for_learner(self) -> None:
+        """Games that were played meanwhile would slow its compilation down: XLA tries programs out on the device."""
+        if not done(self._learner):
+            self._show("compiling the learner")
+            with safe_exit.possible():
+                finish(self._learner)
 
     def _feed(self, rows: int) -> None:
         window = min(power_law(self.counts.rows, self.config.data.window), self.components.capacity)
