@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 from jax import lax
+from jax.core import Tracer
 from jaxtyping import Array, Float, Float32
 
 from tengen.nets.specs import AnyActivation, Dtype
@@ -31,7 +32,7 @@ def _kernel(shape: tuple[int, ...], gain: float, rngs: nnx.Rngs) -> nnx.Param:
     # long for four dimensions), with sizes rounded up to powers of 16, which begin with the same numbers.
     room = 1 << 4 * -(-(size - 1).bit_length() // 4)
     numbers = jax.random.uniform(rngs.params(), (room,), minval=-bound, maxval=bound)
-    if not isinstance(numbers, jax.core.Tracer):  # cut on the host, where nothing is compiled
+    if not isinstance(numbers, Tracer):  # cut on the host, where nothing is compiled
         return nnx.Param(on_device(np.asarray(numbers)[:size].reshape(*inputs, outputs)))
     return nnx.Param(numbers[:size].reshape(*inputs, outputs))
 
