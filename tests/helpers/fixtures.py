@@ -35,10 +35,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="session", autouse=True)
 def shared_programs() -> Iterator[None]:
     """`Selfplay` and `Learner` are functions of their arguments, so equal arguments may share one."""
-    known: dict[str, Any] = {}
+    known: dict[Any, Any] = {}
 
     def selfplay(game: Any, evaluate: Any, *settings: Any) -> Selfplay:
-        return known.setdefault(repr((game.name, game.options, settings)), Selfplay(game, evaluate, *settings))
+        key = repr((game.name, game.options, settings)), evaluate
+        return known.setdefault(key, Selfplay(game, evaluate, *settings))
 
     def learner(net: Any, game: Any, settings: Any, *more: Any) -> Learner:
         key = repr((net.spec, game.name, game.options, settings, more))

@@ -29,7 +29,9 @@ class Components:
     def __init__(self, config: Config, ahead: Ahead | None = None) -> None:
         self.config = config  # whose self-play this is
         self.playing = playing = SelfplayDriver(config)
-        self.compiling = ahead.compile(playing.programs()) if ahead else ()  # `begin` and `play` of the lanes
+        lanes, weights = playing.lanes, playing.weight_shapes
+        self.start_jobs = ahead.compile(lanes.start_programs()) if ahead else ()
+        self.play_jobs = ahead.compile(lanes.play_programs(weights)) if ahead else ()
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
@@ -86,7 +88,7 @@ class Components:
         for room in {lane.selfplay.rows_room for lane in self.lanes.lanes}:
             rows = jax.eval_shape(lambda room=room: (blank(self.form, room, jnp), jnp.int32(0)))
             yield self._append.lower(ring, *shapes_on(self._everywhere, rows))
-        yield from self.playing.fetching_programs()
+        yield from self.lanes.fetching_programs(self.playing.weight_shapes)
 
     def learning_program(self) -> Any:
         """The program of learning from the buffer, to be compiled ahead."""

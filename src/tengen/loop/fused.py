@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from tengen.ahead import Ahead, Jobs, done, finish
 from tengen.data.store.store import Store
@@ -148,7 +148,7 @@ class Fused(RatedRun):
 
     def _compile_ahead(self) -> None:
         """Let everything that is needed after the first move be compiled in threads, too."""
-        self._games = self.components.compiling
+        self._games = self.components.play_jobs
         if self._compiles_ahead():
             self._games += self._ahead.compile(self.components.collecting_programs())
             self._learner = self._ahead.call(lambda: self.components.learning_program().compile())
@@ -172,6 +172,8 @@ class Fused(RatedRun):
         began, compiled = time.monotonic(), rounds.compiled
         try:
             with safe_exit.possible(not compiled):
+                finish(self.components.start_jobs)
+                rounds.begin()
                 finish(self._games)
                 self._pending = rounds.play(self.weights, self._collect, budgets)
         except NoFiniteNumbers as error:
@@ -207,8 +209,10 @@ class Fused(RatedRun):
         session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
         if self.counts.rows < self.config.data.first_rows:
             return
-        if not session.started and (not done(self._learner) or self._left < self._compiling):
-            return  # games are played until then, or the run would be over before the first step
+        if not session.started:
+            if self._left < self._compiling:
+                return  # games are played on, because the run would be over before the first step
+            self._wait_for_learner()
 
         def allowed() -> int:
             left = [] if goal.steps is None else [max(goal.steps - self.trainer.step, 0)]
@@ -227,10 +231,17 @@ class Fused(RatedRun):
                 break
         self.weights = self.components.weights()
 
+    def _wait_for_learner(self) -> None:
+        """Games that were played meanwhile would slow its compilation down: XLA tries programs out on the device."""
+        if not done(self._learner):
+            self._show("compiling the learner")
+            with safe_exit.possible():
+                finish(self._learner)
+
     def _feed(self, rows: int) -> None:
         window = min(power_law(self.counts.rows, self.config.data.window), self.components.capacity)
         self.window = min(window, self.counts.rows)
-        self.trainer.feed((self.buffer, jnp.int32(max(self.window, 1))), rows)
+        self.trainer.feed((self.buffer, np.int32(max(self.window, 1))), rows)
 
     def _save_when_due(self, stop: Stop) -> None:
         if self.session.due:

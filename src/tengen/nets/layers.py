@@ -1,11 +1,14 @@
 """Convolutions, dense layers and activations. Parameters are float32; a layer computes in the type of its input."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import nnx
 from jax import lax
+from jax.core import Tracer
 from jaxtyping import Array, Float, Float32
 
 from tengen.nets.specs import AnyActivation, Dtype
@@ -26,9 +29,22 @@ def _kernel(shape: tuple[int, ...], gain: float, rngs: nnx.Rngs) -> nnx.Param:
     bound = gain * math.sqrt(6 / math.prod(inputs))
     size = math.prod(shape)
     # Compiling takes longer than drawing, so few shapes are drawn: flat ones (XLA's CPU compiler needs twenty times as
-    # long for four dimensions), with sizes rounded up to powers of two.
-    numbers = jax.random.uniform(rngs.params(), (1 << (size - 1).bit_length(),), minval=-bound, maxval=bound)
+    # long for four dimensions), with sizes rounded up to powers of 16, which begin with the same numbers.
+    room = 1 << 4 * -(-(size - 1).bit_length() // 4)
+    numbers = jax.random.uniform(rngs.params(), (room,), minval=-bound, maxval=bound)
+    if not isinstance(numbers, Tracer):  # cut on the host, where nothing is compiled
+        return nnx.Param(on_device(np.asarray(numbers)[:size].reshape(*inputs, outputs)))
     return nnx.Param(numbers[:size].reshape(*inputs, outputs))
+
+
+def on_device(values: Any) -> Any:
+    """Numbers of the host as an array of JAX; `jnp.asarray` would compile a program for each shape."""
+    return jax.device_put(np.asarray(values, np.float32))
+
+
+def filled(number: float, size: int) -> Float32[Array, " size"]:
+    """A vector of equal numbers, made on the host, where nothing is compiled."""
+    return on_device(np.full(size, number))
 
 
 class _Linear(nnx.Module):
@@ -88,7 +104,7 @@ class Dense(_Linear):
 
     def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, *, bias: bool = False, gain: float = 1.0) -> None:
         self.kernel = _kernel((inputs, outputs), gain, rngs)
-        self.bias = nnx.data(nnx.Param(jnp.zeros(outputs)) if bias else None)
+        self.bias = nnx.data(nnx.Param(filled(0, outputs)) if bias else None)
 
     def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
         return self.biased(x @ self.kernel[...].astype(x.dtype))

@@ -8,6 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float32
 
 from tengen.nets.board import BoardMask, Trunk
+from tengen.nets.layers import filled
 
 # As in KataGo.
 EPSILON = 1e-4
@@ -20,10 +21,10 @@ class Norm(nnx.Module):
     """Batch normalisation over the points on the board. Training uses the batch and updates the running statistics."""
 
     def __init__(self, channels: int) -> None:
-        self.scale = nnx.Param(jnp.ones(channels))
-        self.shift = nnx.Param(jnp.zeros(channels))
-        self.mean = nnx.BatchStat(jnp.zeros(channels))
-        self.variance = nnx.BatchStat(jnp.ones(channels))
+        self.scale = nnx.Param(filled(1, channels))
+        self.shift = nnx.Param(filled(0, channels))
+        self.mean = nnx.BatchStat(filled(0, channels))
+        self.variance = nnx.BatchStat(filled(1, channels))
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         """The result stays float32: the activation rounds it, in the same pass."""
@@ -66,8 +67,8 @@ class RmsNorm(nnx.Module):
     """Divides by the root of the mean square: over the channels of each point, or over all points of the board."""
 
     def __init__(self, channels: int, per: Literal["point", "board"], shifted: bool) -> None:
-        self.scale = nnx.Param(jnp.ones(channels))
-        self.shift = nnx.data(nnx.Param(jnp.zeros(channels)) if shifted else None)
+        self.scale = nnx.Param(filled(1, channels))
+        self.shift = nnx.data(nnx.Param(filled(0, channels)) if shifted else None)
         self.per = per
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:

@@ -1,7 +1,7 @@
 """Self-play of a run on this machine, without learning: its games, and the architecture of its network."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -50,13 +50,10 @@ class SelfplayDriver:
         net.full_board = True  # every lane has boards of one size
         return net
 
-    def programs(self) -> Iterator[Any]:
-        """See `Lanes.programs`."""
-        return self.lanes.programs(self._first)
-
-    def fetching_programs(self) -> Iterator[Any]:
-        """See `Lanes.fetching_programs`."""
-        return self.lanes.fetching_programs(self._first)
+    @property
+    def weight_shapes(self) -> Any:
+        """The shapes of what `weights` gives."""
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), self._first)
 
     def no_weights(self) -> Any:
         """Parameters with which one of Tengen's networks finds all moves equally good and all positions even."""
@@ -139,6 +136,13 @@ class PlayRounds:
         """Whether the first call, which compiles, is done."""
         return self._pace.calls > 0
 
+    def begin(self) -> tuple[Actor, ...]:
+        """The games to play on, new ones if there are none."""
+        if self._actors is None:
+            start, self._key = jax.random.split(self._key)
+            self._actors = self._lanes.begin(start, self._first)
+        return self._actors
+
     def play(
         self, weights: Any, meanwhile: Callable[[], object] = lambda: None, budgets: Budgets = None
     ) -> list[PlayedRound]:
@@ -147,11 +151,9 @@ class PlayRounds:
         `budgets` are the simulations of full and of cheap searches from now on, at most those of the settings; changing
         them compiles nothing. NoFiniteNumbers if the network's outputs are not finite; the games are dropped then.
         """
-        if self._actors is None:
-            start, self._key = jax.random.split(self._key)
-            self._actors = self._lanes.begin(start, self._first)
+        actors = self.begin()
         phases, began = self._pace.units, time.monotonic()
-        playing = self._lanes.play(weights, self._actors, phases, self._session, budgets)
+        playing = self._lanes.play(weights, actors, phases, self._session, budgets)
         meanwhile()
         self._actors, finished = playing()
         if failed := sum(int(actor.failed) for actor in self._actors):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tengen import games
@@ -131,11 +132,13 @@ class Lanes:
 
         return wait
 
-    def programs(self, weights: Any) -> Iterator[Any]:
-        """The programs of `begin` and `play` for weights of these shapes, to be compiled ahead (`tengen.ahead`)."""
-        for lane in dict.fromkeys(self.lanes):
-            yield _start(lane).lower()
-            yield _play(lane, weights).lower()
+    def start_programs(self) -> Iterator[Any]:
+        """The programs of `begin`, to be compiled ahead (`tengen.ahead`)."""
+        return (_start(lane).lower() for lane in dict.fromkeys(self.lanes))
+
+    def play_programs(self, weights: Any) -> Iterator[Any]:
+        """The programs of `play` for weights of these shapes."""
+        return (_play(lane, weights).lower() for lane in dict.fromkeys(self.lanes))
 
     def fetching_programs(self, weights: Any) -> Iterator[Any]:
         """The programs that bring what was played to the host."""
@@ -149,10 +152,10 @@ class Lanes:
     def _arguments(self, number: int, weights: Any, actors: Actors, phases: int, session: int, budgets: Budgets) -> Any:
         """Of `Selfplay.play` in a lane."""
         device = self.lanes[number].device
-        counted = replace(actors[number], evaluations=jax.device_put(jnp.float32(0), device))
+        counted = replace(actors[number], evaluations=jax.device_put(np.float32(0), device))
         if budgets is not None:
-            counted = replace(counted, budgets=jax.device_put(jnp.array(budgets, jnp.int32), device))
-        return jax.device_put(weights, device), counted, jnp.int32(phases), jnp.uint32(session)
+            counted = replace(counted, budgets=jax.device_put(np.array(budgets, np.int32), device))
+        return jax.device_put(weights, device), counted, np.int32(phases), np.uint32(session)
 
 
 def _start(lane: Lane) -> Any:

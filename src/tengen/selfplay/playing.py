@@ -84,7 +84,7 @@ class Selfplay:
 
     def bytes_needed(self) -> int:
         """The memory of an actor and of its finished games."""
-        shapes = jax.eval_shape(self._start, jax.random.key(0))
+        shapes = self.start.eval_shape(jax.eval_shape(lambda: jax.random.key(0)))
         out = jax.eval_shape(self._empty)
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves((shapes, out)) if leaf.dtype.itemsize)
 

@@ -64,6 +64,13 @@ def checked_start(net: nets.Network, game: Game, start_from: str | None) -> nets
     return net if start_from is None else growing.start_from(networks.find(start_from).path, net, game)[0]
 
 
+@jax.jit
+def _keys(seed: Array) -> tuple[Array, Array]:
+    """Those of the new network and of learning."""
+    first, second = jax.random.split(jax.random.key(seed))
+    return first, second
+
+
 def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: int) -> buffer.Rows:
     """A sampler of (buffer, window): rows drawn uniformly from the newest `window`."""
     rows, window = data
@@ -84,7 +91,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         compiler_options: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(config)
-        start, self._key = jax.random.split(jax.random.key(config.seed))
+        start, self._key = _keys(np.uint32(config.seed))
         full = not config.smaller
         net = build_for_device(config.spec, config.game, start, dtype=config.dtype, full_board=full)
         net = checked_start(net, config.game, config.start_from)

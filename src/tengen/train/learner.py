@@ -110,11 +110,10 @@ class Learner:
     def fresh(self, net: Network) -> LearnerState:
         """The same on the device where the network is."""
         parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, _OTHERS))
-        start = optimizers.make(self.settings.optimizer).init
-        start = jax.jit(start) if self._loops else start  # many small programs: slow to compile, but not on CPUs
+        start = jax.jit(optimizers.make(self.settings.optimizer).init)
         averages = _copied((parameters, statistics))
         first = (parameters, statistics, averages[0], averages[1], start(parameters))
-        return LearnerState(*first, jnp.int32(0), jnp.float32(1))
+        return LearnerState(*first, *jax.device_put((np.int32(0), np.float32(1))))
 
     def place(self, state: LearnerState) -> LearnerState:
         """The state on all devices. The arrays are copies, so donating them does not affect `state`."""

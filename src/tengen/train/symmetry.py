@@ -41,7 +41,7 @@ def tables(game: Game, smaller: Sequence[Game] = ()) -> SymmetryTables:
 def _own(game: Game) -> tuple[np.ndarray, np.ndarray]:
     """Points and actions of `SymmetryTables`, of one size."""
     height, width, _ = game.planes_shape
-    numbers = jnp.arange(height * width, dtype=jnp.int32).reshape(height, width)
+    numbers: Any = np.arange(height * width, dtype=np.int32).reshape(height, width)  # NumPy, as nothing is compiled
     return (
         np.stack([np.asarray(symmetry.board(numbers)).reshape(-1) for symmetry in game.symmetries]),
         np.stack([symmetry.inverse for symmetry in game.symmetries]),
