@@ -136,9 +136,10 @@ def states_of(game: Game, positions: list[Position]) -> Any:
     return replay(rows)
 
 
-def measure(evaluate: Evaluate, params: Any, positions: list[Position], settings: SearchSettings) -> dict[str, Any]:
+def measure(
+    game: Game, evaluate: Evaluate, params: Any, positions: list[Position], settings: SearchSettings
+) -> dict[str, Any]:
     """{player: Bool[N]}: where the raw policy, and the search with these settings, play a perfect move."""
-    game = games.make("connect_four")
     asked = {
         "raw policy": players.policy("raw policy", evaluate, game, params),
         f"{settings.simulations} simulations": players.network("search", evaluate, game, settings, params),
@@ -184,7 +185,9 @@ def main() -> int:
             wanted += [(columns, plain.name) for columns in sample(game, plain, half, args.seed)]
             solve(args.positions, wanted)
             return 0
-        evaluate, params = saved(networks.find(args.net).path, game)
+        found = networks.find(args.net)
+        game = game.for_network(found.saved.options)
+        evaluate, params = saved(found.path, game)
         if args.own:
             drawn = players.policy("the network", evaluate, game, params, temperature=1.0)
             solve(args.positions, [(columns, drawn.name) for columns in sample(game, drawn, args.own, args.seed)])
@@ -192,7 +195,7 @@ def main() -> int:
         if not positions:
             raise TengenError(f"{args.positions}: no solved positions; make some with the command solve")
         settings = players.strongest(SearchSettings(), args.simulations)
-        report(positions, measure(evaluate, params, positions, settings))
+        report(positions, measure(game, evaluate, params, positions, settings))
     except TengenError as error:
         print(error, file=sys.stderr)
         return 2

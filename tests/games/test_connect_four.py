@@ -26,6 +26,32 @@ def test_random_games(seed: int) -> None:
                 game.play(int(played.actions[t, g]))
 
 
+def test_threats_are_the_empty_cells_that_complete_a_line() -> None:
+    game = make("connect_four", observation="threats")
+    played = record(game, start(game), seed=5)
+    assert played.planes.shape[2:] == (6, 7, 5)
+    found = 0
+    for g in range(64):
+        position = oracle.ConnectFour()
+        for t in range(played.length(g)):
+            for plane, player in ((3, position.to_play), (4, 1 - position.to_play)):
+                stones = {cell for cell, owner in position.board.items() if owner == player}
+                lines = (set(line) - stones for line in oracle.LINES)
+                wanted = {cell for line in lines if len(line) == 1 for cell in line if cell not in position.board}
+                assert {tuple(at) for at in np.argwhere(played.planes[t, g, ..., plane])} == wanted
+                found += len(wanted)
+            position.play(int(played.actions[t, g]))
+    assert found > 1000
+
+
+def test_both_observations_are_one_game() -> None:
+    threats = make("connect_four", observation="threats")
+    assert threats.for_network({"observation": "threats"}) is threats
+    assert threats.for_network({}).planes_shape == (6, 7, 3)
+    assert GAME.for_network({}) is GAME
+    assert GAME.for_network({"observation": "threats"}).options == threats.options
+
+
 def test_perft() -> None:
     assert perft(GAME, 7, chunk=8192) == [7, 49, 343, 2401, 16807, 117649, 823536]
 

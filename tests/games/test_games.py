@@ -14,6 +14,7 @@ from tengen.config.source import find
 from tengen.errors import OptionError, TengenError
 from tengen.games import contract
 from tengen.games.chess import ChessOptions
+from tengen.games.connect_four import ConnectFourOptions
 from tengen.games.core import Game, NoOptions
 from tengen.games.go import GoOptions
 from tengen.games.hex import HexOptions
@@ -53,7 +54,7 @@ def test_every_name_makes_a_game_with_the_usual_options(name: str) -> None:
             HironakaOptions(3, 5, 20, 40, False, True),
         ),
         ("tic_tac_toe", {}, NoOptions()),
-        ("connect_four", {}, NoOptions()),
+        ("connect_four", {}, ConnectFourOptions(observation="stones")),
         ("othello", {}, NoOptions()),
         ("pgx:tic_tac_toe", {"max_moves": 5}, PgxOptions(max_moves=5)),
     ],
@@ -115,7 +116,7 @@ def test_unknown_games_are_refused(name: str, words: list[str]) -> None:
 def test_options_classes() -> None:
     found = {name: games.options_class(name) for name in (*games.names(), "pgx:tic_tac_toe")}
     assert found == {
-        "tic_tac_toe": NoOptions, "connect_four": NoOptions, "othello": NoOptions, "hex": HexOptions,
+        "tic_tac_toe": NoOptions, "connect_four": ConnectFourOptions, "othello": NoOptions, "hex": HexOptions,
         "go": GoOptions, "hironaka": HironakaOptions, "chess": ChessOptions, "minichess": MinichessOptions,
         "pgx:tic_tac_toe": PgxOptions,
     }  # fmt: skip

@@ -1,7 +1,9 @@
 """Connect four on six rows and seven columns. See docs/games/connect_four.md."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,10 +11,20 @@ from jaxtyping import Array, Bool, Float32, Int8, Int32, UInt8
 
 from tengen.games.core import Game, Observation, RandomKey, Symmetry, board_symmetry, identity
 from tengen.games.text import check_counts, parse_grid, player_number, render_grid
+from tengen.schema import setting
 
 ROWS, COLUMNS = 6, 7
 FULL = (1 << ROWS) - 1
 PLAYERS = ("x", "o")
+
+
+@dataclass(frozen=True)
+class ConnectFourOptions:
+    observation: Literal["stones", "threats"] = setting(
+        "stones",
+        "what a network sees: the stones, or also the empty cells that would complete four in a line",
+        before="stones",
+    )
 
 
 class ConnectFourState(NamedTuple):
@@ -30,8 +42,21 @@ class ConnectFour(Game[ConnectFourState]):
     drawn_as = "holes"
     num_actions = COLUMNS
     max_moves = ROWS * COLUMNS
-    planes_shape = (ROWS, COLUMNS, 3)
     num_scalars = 0
+    Options: ClassVar[type] = ConnectFourOptions
+
+    def __init__(self, options: ConnectFourOptions) -> None:
+        self.options = options
+        self.sees_threats = options.observation == "threats"
+        self.planes_shape = (ROWS, COLUMNS, 5 if self.sees_threats else 3)
+
+    def for_network(self, options: Mapping[str, Any]) -> "ConnectFour":
+        """The states are the same, whatever a network sees."""
+        return self if options.get("observation", "stones") == self.options.observation else self._seen_otherwise
+
+    @cached_property
+    def _seen_otherwise(self) -> "ConnectFour":
+        return ConnectFour(ConnectFourOptions("stones" if self.sees_threats else "threats"))
 
     def init(self, key: RandomKey) -> ConnectFourState:
         return ConnectFourState(jnp.zeros((2, COLUMNS), jnp.uint8), jnp.int8(0), jnp.int8(-1))
@@ -51,7 +76,10 @@ class ConnectFour(Game[ConnectFourState]):
     def observe(self, state: ConnectFourState) -> Observation:
         mine = jnp.where(state.turn == 0, state.stones[0], state.stones[1])
         theirs = jnp.where(state.turn == 0, state.stones[1], state.stones[0])
-        planes = jnp.stack([jnp.ones((ROWS, COLUMNS), bool), _board(mine), _board(theirs)], -1)
+        seen = [mine, theirs]
+        if self.sees_threats:
+            seen += [threats(stones) & ~(mine | theirs) for stones in (mine, theirs)]
+        planes = jnp.stack([jnp.ones((ROWS, COLUMNS), bool), *map(_board, seen)], -1)
         return Observation(planes, jnp.zeros(0, jnp.float32))
 
     def to_play(self, state: ConnectFourState) -> Int32[Array, ""]:
@@ -103,6 +131,23 @@ def has_four(columns: UInt8[Array, "7"]) -> Bool[Array, ""]:
     rising = a & b >> 1 & c >> 2 & d >> 3
     falling = a & b << 1 & c << 2 & d << 3
     return upright.any() | (level | falling | rising).any()
+
+
+def threats(columns: UInt8[Array, "7"]) -> UInt8[Array, "7"]:
+    """The cells above these stones, or beside them, that would complete four in a line."""
+    x = columns.astype(jnp.int32)
+    beside = jnp.pad(x, 3)
+    found = x << 1 & x << 2 & x << 3
+    for rise in (-1, 0, 1):
+
+        def at(step: int, rise: int = rise) -> Array:
+            """For every cell, whether there is a stone so many steps to the right along the line."""
+            column = beside[3 + step : 3 + step + COLUMNS]
+            return column >> step * rise if step * rise >= 0 else column << -step * rise
+
+        for steps in ((-3, -2, -1), (-2, -1, 1), (-1, 1, 2), (1, 2, 3)):
+            found |= at(steps[0]) & at(steps[1]) & at(steps[2])
+    return (found & FULL).astype(jnp.uint8)
 
 
 def _board(columns: UInt8[Any, "7"]) -> Bool[Array, "6 7"]:

@@ -83,7 +83,7 @@ def test_perfect_moves_are_counted(script: Any) -> None:
             count = len(seen.planes)
             return Evaluation(jnp.broadcast_to(50.0 * (jnp.arange(7) == column), (count, 7)), jnp.zeros(count))
 
-        return script.measure(evaluate, (), positions, players.strongest(SearchSettings(), 2))
+        return script.measure(make("connect_four"), evaluate, (), positions, players.strongest(SearchSettings(), 2))
 
     found = always(3)
     for position, perfect in zip(positions, found["raw policy"], strict=True):
