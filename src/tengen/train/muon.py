@@ -72,7 +72,7 @@ def _turned(stacks: Tensors, packing: Packing) -> Tensors:
 def orthogonal(x: Array) -> Array:
     """Float32[N, R, C], R <= C: matrices with the same singular vectors as `x` and singular values near 1."""
     length = jnp.sqrt(jnp.sum(jnp.square(x), (1, 2), keepdims=True))
-    # Otherwise XLA makes all that comes before part of the first product, and compiles it anew for each way to multiply.
+    # Otherwise XLA makes all that comes before part of the first product, and compiles it for each way to multiply.
     x = lax.optimization_barrier(x / (length + _EPSILON))
     first, second, third = _COEFFICIENTS
     for _ in range(_ITERATIONS):
