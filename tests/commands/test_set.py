@@ -32,7 +32,7 @@ def test_of_a_living_run(base: Path, capsys: pytest.CaptureFixture[str]) -> None
         status.show(Progress("playing"))
         assert main(["set", str(base), "train.lr_scale=0.3", "train.batch=512"]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "train.batch: 1024 -> 512 (when the run is started again)",
+        "train.batch: 2048 -> 512 (when the run is started again)",
         "train.lr_scale: 1.0 -> 0.3 (within a round)",
     ]
 

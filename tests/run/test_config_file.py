@@ -267,7 +267,7 @@ def test_set_changes_a_run_and_says_when_it_takes_effect(tmp_path: Path) -> None
     path = write(load("go9"), tmp_path, ["tengen 1"])
     made = change(tmp_path, ["train.lr_scale=0.3", "train.batch=512", "train.samples_per_row=6"])
     assert [(str(one), rule.change) for one, rule in made.items()] == [
-        ("train.batch: 1024 -> 512", "start"),
+        ("train.batch: 2048 -> 512", "start"),
         ("train.lr_scale: 1.0 -> 0.3", "now"),
     ]
     assert load(path) == load("go9", ["train.lr_scale=0.3", "train.batch=512"])

@@ -232,7 +232,7 @@ class Fused(RatedRun):
         self.weights = self.components.weights()
 
     def _wait_for_learner(self) -> None:
-        """Games that were played meanwhile would slow its compilation down: XLA tries programs out on the device."""
+        """Games of an untrained network are worth little, and XLA tries programs out on the device that plays them."""
         if not done(self._learner):
             self._show("compiling the learner")
             with safe_exit.possible():
