@@ -23,7 +23,7 @@ class Ahead(contextlib.AbstractContextManager):
         self._threads = ThreadPoolExecutor(min(_MOST, max(len(cores()), 2)), "compiling")
 
     def __exit__(self, *problem: object) -> None:
-        self._threads.shutdown()
+        self._threads.shutdown(cancel_futures=True)
 
     def compile(self, programs: Iterable[Any]) -> Jobs:
         """Compile lowered programs; each is traced here, by the iterator, while those before it are compiled."""

@@ -36,6 +36,12 @@ def test_appending_keeps_what_was_there(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["results.jsonl"]
 
 
+def test_a_player_may_be_called_like_a_key(tmp_path: Path) -> None:
+    path = tmp_path / "results.jsonl"
+    append(path, odd := MatchResult("independent", "random", 1, 0, 1))
+    assert read(path) == [odd]
+
+
 def test_no_file_means_no_results(tmp_path: Path) -> None:
     assert read(tmp_path / "results.jsonl") == []
 

@@ -51,7 +51,6 @@ def test_a_tower_is_the_same_as_layer_by_layer(case: str) -> None:
     name, kind, options, batch = TOWERS[case]
     game = games.make(kind, **options)
     net = folded(name, game)
-    net.pack()
     assert net.packed is not None
     x = inputs(net, game, batch)
     found = np.asarray(net.packed(x).astype(jnp.float32))
@@ -83,7 +82,6 @@ def test_how_many_boards_a_block_of_threads_has(side: int, boards: int) -> None:
 def test_the_program_compiles_for_hopper(name: str, side: int) -> None:
     game = games.make("go", size=side)
     net = folded(name, game)
-    net.pack()
     assert net.packed is not None
     jaxpr = jax.make_jaxpr(net.packed)(jax.ShapeDtypeStruct((8, side, side, 32), jnp.bfloat16))
     launch = next(equation.params["launch"] for equation in jaxpr.eqns if "launch" in equation.params)
@@ -97,26 +95,53 @@ def test_the_program_compiles_for_hopper(name: str, side: int) -> None:
 def test_on_a_hopper_gpu_the_program_is_the_same_as_the_layers() -> None:
     if not program.is_hopper():
         pytest.skip("needs a Hopper GPU")
-    game = games.make("go", size=9)
-    for name in ("b6c96", "b10c128", "b6c128-mish"):
-        net = folded(name, game)  # packed, since there is such a GPU
+    cases = (
+        ("go", 9, "b6c96"),
+        ("go", 9, "b6c128-mish"),
+        ("go", 10, "b2c96"),
+        ("go", 19, "b10c128"),
+        ("chess", 8, "b6c128"),
+    )
+    for kind, side, name in cases:
+        game = games.make(kind) if kind == "chess" else games.make(kind, size=side)
+        net = folded(name, game)
         assert net.packed is not None
-        x = inputs(net, game, 1001)
+        x = inputs(net, game, 301)
         found, expected = jax.jit(net.packed)(x), jax.jit(lambda x, net=net: layer_by_layer(net, x))(x)
         np.testing.assert_allclose(found.astype(jnp.float32), expected.astype(jnp.float32), rtol=0.1, atol=0.1)
 
 
 @pytest.mark.parametrize("name", ["b2c64", "b2c256", "b2c96-se", "b2c96-xt4", "b2c96nbt", "b2c96-stem5"])
 def test_other_towers_are_left_to_the_layers(name: str) -> None:
-    net = folded(name, games.make("go", size=5))
-    net.pack()
-    assert net.packed is None
+    assert folded(name, games.make("go", size=5)).packed is None
 
 
 def test_float32_is_left_to_the_layers() -> None:
-    net = folded("b1c96", games.make("go", size=5), "float32")
-    net.pack()
-    assert net.packed is None
+    assert folded("b1c96", games.make("go", size=5), "float32").packed is None
+
+
+def test_a_tower_with_more_inputs_than_channels_is_left_to_the_layers() -> None:
+    assert folded("b1c96", games.make("chess")).packed is None
+    assert folded("b1c128", games.make("chess")).packed is not None
+
+
+def test_boards_that_the_program_does_not_support_are_left_to_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in runs with several sizes: the network of the largest board also sees others."""
+    monkeypatch.setattr(program, "_capabilities", lambda: {program.HOPPER})
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    net = folded("b1c96", games.make("go", size=13))
+    for side, programs in ((13, 1), (11, 0)):
+        game = games.make("go", size=side)
+        given = jnp.ones((2, *game.planes_shape), bool), jnp.zeros((2, game.num_scalars))
+        assert str(jax.make_jaxpr(net)(*given)).count("nets/tower.cu") == programs
+
+
+def test_folding_again_packs_again() -> None:
+    net = folded("b1c96", games.make("go", size=5))
+    assert net.packed is not None
+    assert nets.fold(net).packed is not None
+    assert nets.fold(net, "float32").packed is None
+    assert nets.fold(net, kernels=False).packed is None
 
 
 def test_without_such_a_gpu_a_packed_network_uses_the_layers() -> None:
@@ -129,7 +154,5 @@ def test_without_such_a_gpu_a_packed_network_uses_the_layers() -> None:
         graph, state = nnx.split(net)
         return jax.jit(lambda state: nnx.merge(graph, state)(planes, scalars))(state)
 
-    expected = outputs(net)
-    net.pack()
     assert net.packed is not None
-    jax.tree.map(np.testing.assert_array_equal, outputs(net), expected)
+    jax.tree.map(np.testing.assert_array_equal, outputs(net), outputs(nets.fold(net, kernels=False)))

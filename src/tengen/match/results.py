@@ -175,7 +175,7 @@ def read(path: Path) -> list[MatchResult]:
 @functools.lru_cache(maxsize=100_000)  # a run reads its results again and again
 def _result(line: str) -> MatchResult:
     """The result in a line of a file. ValueError if it has none."""
-    if '"independent"' in line:  # is not in files
+    if '"independent":' in line:  # is not in files
         raise ValueError("unknown key independent")
     return from_json(MatchResult, line, strict=True, version=1)
 

@@ -5,7 +5,7 @@ from typing import TypeVar, get_args
 import jax
 from flax import nnx
 
-from tengen import gpu, jax_setup
+from tengen import jax_setup
 from tengen.errors import OptionError
 from tengen.games.core import Game, RandomKey
 from tengen.nets import custom, fitting
@@ -86,6 +86,6 @@ def fold(net: N, dtype: Dtype | None = None, *, kernels: bool = True) -> N:
             module.cast(folded.dtype)
         if isinstance(module, Affine | PoolBias | Heads):
             module.kernels = kernels
-    if kernels and isinstance(folded, BoardNetwork) and gpu.is_hopper():
-        folded.pack()
+    if isinstance(folded, BoardNetwork):
+        folded.pack(kernels)
     return folded

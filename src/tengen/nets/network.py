@@ -9,6 +9,7 @@ from flax import nnx
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from tengen import gpu
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.nets.blocks import block
@@ -102,10 +103,7 @@ class BoardNetwork(Network):
         self.stem = Stem(tower.stem_side, game.planes_shape[2], game.num_scalars, tower.channels, rngs)
         self.blocks = nnx.List([block(tower, n, spec.activation, rngs) for n in range(1, tower.blocks + 1)])
         self.heads = Heads(spec, tower, game, rngs)
-        self.board_shape = game.planes_shape[:2]
-        self.packed: PackedTower | None = nnx.data(
-            None
-        )  # for GPUs that have a program for the whole tower, once folded
+        self.packed: PackedTower | None = nnx.data(None)  # once folded: for GPUs with a program for whole towers
 
     def _look(self, planes: Planes, scalars: Scalars, train: bool) -> Outputs:
         board = BoardMask.of(planes, self.full_board)
@@ -117,20 +115,24 @@ class BoardNetwork(Network):
                 x = residual(x, board, train)
             return self.heads.from_trunk(x, board, train)
 
-        if self.packed is None or board.on is not None:
-            neck = plain(x)
+        packed = self.packed
+        if packed is not None and board.on is None and packed.supports(x) and gpu.is_hopper():
+            neck = lax.platform_dependent(x, cuda=packed, default=plain)
         else:
-            neck = lax.platform_dependent(x, cuda=self.packed, default=plain)
+            neck = plain(x)
         return self.heads(neck, board, train)
 
     def fold_norms(self) -> None:
         for part in (self.stem, *self.blocks, self.heads):
             part.fold()
 
-    def pack(self) -> None:
-        """Prepares the program for the whole tower, if it supports this network, which must be folded."""
-        if PackedTower.suits(self.stem.conv, list(self.blocks), self.heads, self.board_shape):
-            self.packed = PackedTower(self.stem.conv, list(self.blocks), self.heads, self.spec.activation)
+    def pack(self, kernels: bool = True) -> None:
+        """Prepares the program for the whole tower, if it supports this network, which must be folded.
+
+        Every machine does so, whatever its devices, because machines of a cluster exchange folded parameters.
+        """
+        parts = self.stem.conv, list(self.blocks), self.heads
+        self.packed = PackedTower(*parts, self.spec.activation) if kernels and PackedTower.suits(*parts) else None
 
 
 class DenseNetwork(Network):

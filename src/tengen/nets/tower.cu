@@ -24,7 +24,7 @@ constexpr int ROWS = HALO + GROUPS * (GROUP_ROWS + HALO), POINTS = HEIGHT * WIDT
 constexpr int SLICE = 16 * CHANNELS;  // numbers
 constexpr int REGULAR = CHANNELS - POOLED, SUMS = CHANNELS / 2;
 static_assert(LENGTH <= GROUP_ROWS, "a board fits");
-static_assert(OUTPUTS <= CHANNELS, "the neck is no wider than the tower");
+static_assert(OUTPUTS <= CHANNELS && INPUTS <= CHANNELS, "nothing is wider than the tower");
 
 // In shared memory. Eight channels of a row are 16 bytes, the unit of the tensor cores.
 struct Shared {

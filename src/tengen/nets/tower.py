@@ -76,8 +76,8 @@ class PackedTower(nnx.Module):
     pooled: int = 0
 
     @staticmethod
-    def suits(stem: Conv, blocks: list[AnyBlock], heads: Heads, board_shape: tuple[int, ...]) -> bool:
-        """Whether the program supports these parts of a folded network, and boards of that shape."""
+    def suits(stem: Conv, blocks: list[AnyBlock], heads: Heads) -> bool:
+        """Whether the program supports these parts of a folded network."""
         side, _, _, channels = stem.kernel.shape
         if stem.kernel.dtype != jnp.bfloat16 or side != 3 or stem.bias is not None or channels not in _CHANNELS:
             return False
@@ -85,10 +85,12 @@ class PackedTower(nnx.Module):
         pooled = {branch.pool.dense.kernel.shape[0] // 3 for branch in branches if isinstance(branch, PoolChain)}
         if len(branches) < len(blocks) or len(pooled) > 1:
             return False
-        height, width = board_shape
-        neck = heads.neck.kernel.shape[3]
-        fits = neck <= channels and neck % 8 == 0 and isinstance(heads.tip, Affine)
-        return fits and _plan(height, width, channels, max(pooled, default=0)) is not None
+        neck, inputs = heads.neck.kernel.shape[3], _padded(stem.kernel[...], 2).shape[2]
+        return max(neck, inputs) <= channels and neck % 8 == 0 and isinstance(heads.tip, Affine)
+
+    def supports(self, x: Float[Array, "batch height width inputs"]) -> bool:
+        """Whether the program supports boards of that size."""
+        return _plan(x.shape[1], x.shape[2], self.channels, self.pooled) is not None
 
     def __call__(self, x: Float[Array, "batch height width inputs"]) -> Float[Array, "batch height width outputs"]:
         x = _padded(x, 3)

@@ -132,7 +132,11 @@ class Checkpoints:
                 set_aside.append(text if self._read_only else self.set_aside(step, str(error)))
                 continue
             like = template(arrays) if callable(template) else template
-            state = unflat(arrays, like, f"{self._path(step)}: of another {parts} than this one")
+            try:
+                state = unflat(arrays, like, f"{self._path(step)}: of another {parts} than this one")
+            except TengenError as error:
+                advice = "if an earlier version of Tengen wrote it, a new run can begin with its network (net.start_from)"
+                raise TengenError(f"{error}; {advice}") from None
             return Checkpoint(step, state, about), tuple(set_aside)
         if set_aside:
             raise TengenError(f"{self.folder}: no checkpoint can be read: {'; '.join(set_aside)}")
