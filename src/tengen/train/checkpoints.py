@@ -135,7 +135,9 @@ class Checkpoints:
             try:
                 state = unflat(arrays, like, f"{self._path(step)}: of another {parts} than this one")
             except TengenError as error:
-                advice = "if an earlier version of Tengen wrote it, a new run can begin with its network (net.start_from)"
+                advice = (
+                    "if an earlier version of Tengen wrote it, a new run can begin with its network (net.start_from)"
+                )
                 raise TengenError(f"{error}; {advice}") from None
             return Checkpoint(step, state, about), tuple(set_aside)
         if set_aside:
