@@ -32,6 +32,28 @@ __device__ inline void fetch(const int* from, int* to) {
 __device__ inline void await_fetched() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #endif
 
+struct bf16 { u16 bits; };
+
+__device__ inline float to_float(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
+__device__ inline void from_float(float x, bf16& out) {
+#ifdef EMULATED
+  const u32 bits = __float_as_uint(x);
+  out.bits = (bits & 0x7FFFFFFF) > 0x7F800000 ? 0x7FC0 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+#else
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out.bits) : "f"(x));
+#endif
+}
+
+#ifdef ACTIVATION  // 0 relu, 1 mish, 2 silu
+__device__ inline float activate(float x) {
+  if (ACTIVATION == 0) return fmaxf(x, 0.0f);
+  if (ACTIVATION == 2) return x / (1.0f + expf(-x));
+  if (x > 20.0f) return x;
+  const float e = expf(x), n = e * (e + 2.0f);  // mish: x tanh(log(1 + e))
+  return x * n / (n + 2.0f);
+}
+#endif
+
 #ifdef TEAM
 constexpr int TEAM_WARPS = (TEAM + 31) / 32;
 

@@ -6,27 +6,8 @@
 // (numbers that a thread reads at once), CHANNELS of the input, ACTIVATION (0 relu, 1 mish, 2 silu), SHARED
 // (bytes of shared memory, which the caller has counted too), and what each program says below.
 
-struct bf16 { u16 bits; };
-
 __device__ inline float to_float(float x) { return x; }
-__device__ inline float to_float(bf16 x) { return __uint_as_float((u32)x.bits << 16); }
 __device__ inline void from_float(float x, float& out) { out = x; }
-__device__ inline void from_float(float x, bf16& out) {
-#ifdef EMULATED
-  const u32 bits = __float_as_uint(x);
-  out.bits = (bits & 0x7FFFFFFF) > 0x7F800000 ? 0x7FC0 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-#else
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out.bits) : "f"(x));
-#endif
-}
-
-__device__ inline float activate(float x) {
-  if (ACTIVATION == 0) return fmaxf(x, 0.0f);
-  if (ACTIVATION == 2) return x / (1.0f + expf(-x));
-  if (x > 20.0f) return x;
-  const float e = expf(x), n = e * (e + 2.0f);  // mish: x tanh(log(1 + e))
-  return x * n / (n + 2.0f);
-}
 
 template <class T, int N>
 struct alignas(sizeof(T) * N) Numbers { T at[N]; };

@@ -12,7 +12,6 @@
 // GROUPS of boards (1 or 2), DEPTH (stages), SLICES (of 16 inputs in a stage, at most) and SHARED (bytes of shared memory).
 
 enum Kind { STEM, FIRST, SECOND, POOLING, SECOND_POOLED, NECK };
-struct bf16 { u16 bits; };
 
 constexpr int WARPGROUPS = 3, TILES = 2, WORKERS = WARPGROUPS * 128, ALL_TILES = WARPGROUPS * TILES;
 constexpr int ALL_ROWS = ALL_TILES * 64, THREADS = WORKERS + 128;
@@ -52,12 +51,10 @@ __device__ inline int slices_of(int kind) {
 
 __device__ inline u32 two(float low, float high) {
 #ifdef EMULATED
-  u32 both = 0;
-  for (int k = 0; k < 2; k++) {
-    const u32 bits = __float_as_uint(k ? high : low);
-    both |= ((bits & 0x7FFFFFFF) > 0x7F800000 ? 0x7FC0 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF) << 16 * k;
-  }
-  return both;
+  bf16 parts[2];
+  from_float(low, parts[0]);
+  from_float(high, parts[1]);
+  return parts[0].bits | (u32)parts[1].bits << 16;
 #else
   u32 both;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
@@ -66,14 +63,6 @@ __device__ inline u32 two(float low, float high) {
 }
 __device__ inline float low(u32 both) { return __uint_as_float(both << 16); }
 __device__ inline float high(u32 both) { return __uint_as_float(both & 0xFFFF0000u); }
-
-__device__ inline float activate(float x) {
-  if (ACTIVATION == 0) return fmaxf(x, 0.0f);
-  if (ACTIVATION == 2) return x / (1.0f + expf(-x));
-  if (x > 20.0f) return x;
-  const float e = expf(x), n = e * (e + 2.0f);  // mish: x tanh(log(1 + e))
-  return x * n / (n + 2.0f);
-}
 
 // Two activated numbers.
 __device__ inline u32 activated(float a, float b) {
@@ -108,8 +97,8 @@ inline void multiply(float (&sums)[SUMS], const bf16* a, const bf16* b, int keep
     const int column = k / 4 * 8 + lane % 4 * 2 + k % 2;
     float sum = keep ? sums[k] : 0.0f;
     for (int i = 0; i < 16; i++)
-      sum += low(a[(i / 8 * ROWS + row + k % 4 / 2 * 8) * 8 + i % 8].bits) *
-             low(b[(i / 8 * CHANNELS + column) * 8 + i % 8].bits);
+      sum += to_float(a[(i / 8 * ROWS + row + k % 4 / 2 * 8) * 8 + i % 8]) *
+             to_float(b[(i / 8 * CHANNELS + column) * 8 + i % 8]);
     sums[k] = sum;
   }
 }
@@ -250,7 +239,7 @@ __device__ inline void pool_bias(Shared& shared, const float* numbers) {
 #pragma unroll 8
     for (int point = thread / PAIRS; point < POINTS; point += PARTS) {
       const int row = row_of_point(board, point);
-      const float value = low(shared.rows[channel / 8][row][channel % 8].bits);
+      const float value = to_float(shared.rows[channel / 8][row][channel % 8]);
       sum += value;
       largest = fmaxf(largest, value);
     }
