@@ -26,6 +26,7 @@ from tengen.run import shipped
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
+    from tengen.nets.evaluators import Evaluator
     from tengen.nets.saving import NetworkFile
 
 CANDIDATES, ACCEPTED, REJECTED, EXTRA = "candidates", "models", "rejected", "extra"
@@ -270,8 +271,11 @@ class SavedNetwork:
 class RunNetworks:
     """RUN/models for the process that trains: saves networks, and loads them for matches."""
 
-    def __init__(self, base: Path, game: "Game", spec: nets.Spec, dtype: nets.Dtype) -> None:
-        self._base, self._game, self.spec = base, game, spec
+    def __init__(
+        self, base: Path, game: "Game", spec: nets.Spec, dtype: nets.Dtype, others: Iterable[nets.Spec] = ()
+    ) -> None:
+        """`others` are the architectures that the run had before its network grew to `spec`."""
+        self._base, self._game, self.spec, self._others = base, game, spec, tuple(others)
         self._dtype: nets.Dtype = dtype
         self.saved: list[SavedNetwork] = []
         self.notes: tuple[str, ...] = ()  # about folders that hold no network of this run
@@ -310,14 +314,22 @@ class RunNetworks:
 
     def parameters(self, name: str) -> Any:
         """The folded parameters of a network for an `Evaluator`. Raises TengenError if its file cannot be used."""
+        return self.load(name)[0]
+
+    def load(self, name: str) -> tuple[Any, "Evaluator | None"]:
+        """The same, and the evaluator of a network from before the run's network grew."""
         import jax
         from flax import nnx
 
         from tengen.nets import saving
+        from tengen.nets.evaluators import Evaluator
 
-        net = saving.load(self.path(name), self._game, spec=self.spec, dtype=self._dtype)
+        saved = saving.read(self.path(name)).spec
+        spec = saved if saved in self._others else self.spec
+        folded = nets.fold(saving.load(self.path(name), self._game, spec=spec, dtype=self._dtype))
+        graph, state = nnx.split(folded)
         # On the device, so that it shares the compiled matches of networks that never left it.
-        return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
+        return jax.device_put(state, jax.local_devices()[0]), None if spec == self.spec else Evaluator(graph)
 
     def look(self) -> None:
         """List the folder again. The newest network in `saved` is known to have finite parameters."""

@@ -118,6 +118,15 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         """Steps that the rows so far allow now."""
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
 
+    def grow_from(self, other: "AlphaZeroTrainer") -> None:
+        """Go on with the training of a smaller network: this one takes over its averaged weights and all counts."""
+        game = self.config.game
+        net, _ = growing.grown(other.network(), game, self.network(average=False), game)
+        self.state = self.learner.place(self.learner.fresh(net)._replace(step=np.int32(other.step)))
+        self.bucket, self.plateau, self.schedule = other.bucket, other.plateau, other.schedule
+        self.progress, self.stage_rate = other.progress, other.stage_rate
+        self._key, self._step = other._key, other._step
+
     def change(self, settings: TrainSettings) -> bool:
         """Learn with other settings from now on; returns whether the next step compiles. See `Learner.changed`."""
         before, self.learner = self.learner, self.learner.changed(settings)
