@@ -35,6 +35,7 @@ net:
   spec: null
   options: {}
   start_from: null
+  growth: []
 selfplay:
   games: 8
   sizes: []
@@ -302,7 +303,7 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     text = GO5.replace("size: 5", "size: *x").replace("games: 8", "games: no")
     assert problems(file, text) == [
         'game.size: the alias "x" is not supported, write the value (mine.yaml, line 7)',
-        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 21)',
+        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 22)',
     ]
 
 

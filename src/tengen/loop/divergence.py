@@ -1,7 +1,6 @@
 """The error message when training diverges: from which checkpoint it can go on, and how."""
 
 import contextlib
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,9 +9,8 @@ from tengen import files, importing
 from tengen.config.sections import Config
 from tengen.config.trainers import TrainerConfig
 from tengen.errors import Diverged, TengenError
-from tengen.run import diverged, first_network
+from tengen.run import diverged, first_network, grown
 
-_STEP = re.compile(r"step_\d+")
 _LOWER = 10.0  # the learning rate is divided by this
 _LOWEST = 1e-9  # the lowest rate that the settings allow
 
@@ -54,14 +52,15 @@ def explained(error: Diverged, folder: Path, how: str, anew: str) -> TengenError
 
     `anew` says what happens if the folder is removed.
     """
-    steps = [path for path in files.inside(folder) if _STEP.fullmatch(path.name) and path.is_dir()]
+    place = grown.folder(folder, grown.times_grown(folder))
+    steps = grown.checkpoints(place)
     # All checkpoints in the folder are from before the divergence, but one may still have been being written.
     if steps:
         message = (
             f"{error}\nNothing was saved since the checkpoint {max(steps)}, from which it can go on. {how}\n"
             f"If the loss does not come down even so, remove {folder}; {anew}."
         )
-    elif any(path.name.endswith(".corrupt") for path in files.inside(folder)):
+    elif any(path.name.endswith(".corrupt") for path in files.inside(place)):
         message = f"{error}\nNo good checkpoint is left: remove {folder}, and learning begins anew. {how}"
     else:
         message = f"{error}\nThere is no checkpoint from before that, so learning begins anew. {how}"

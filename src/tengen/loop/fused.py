@@ -24,7 +24,7 @@ from tengen.loop import growth, resuming
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.nets.network import Network
-from tengen.run import first_network, goals, networks, safe_exit
+from tengen.run import first_network, goals, grown, networks, safe_exit
 from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
@@ -61,8 +61,8 @@ class Fused(RatedRun):
         self.reporter.show("building the network", RunStatus(self._now()))
         ahead = self._ahead if self.plays else None
         checkpoints = self.base / "train" / TRAINER
-        self._grown = grown = growth.times_grown(checkpoints, len(config.net.growth))
-        own = config.grown(grown) if grown else first_network.local(config, self.base)
+        self._grown = times = grown.times_grown(checkpoints)
+        own = config.grown(times) if times else first_network.local(config, self.base)
         self.components = parts = Components(own, ahead)
         parts.check_memory(self.plays)
         self.trainer, game = parts.trainer, parts.game
@@ -71,7 +71,7 @@ class Fused(RatedRun):
             self.reporter.say(note)
         # The network that plays the first games, until it is rated. A run may have been stopped before that.
         self._untrained = parts.weights() if self.rater.rated() is None else None
-        self._open_session(config.train.checkpoints, growth.folder(checkpoints, grown))
+        self._open_session(config.train.checkpoints, grown.folder(checkpoints, times))
         store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(
             *(self.base, self.session, store, game, parts.capacity, parts.form, config.data.max_chunk_rows)
@@ -161,7 +161,7 @@ class Fused(RatedRun):
 
     def _grow_when_due(self) -> None:
         """Let the next, larger network take over if it is time."""
-        if not self.session.started or not self._next.due(self._progress):
+        if not self.plays or not self.session.started or not self._next.due(self._progress):
             return
         following, before = self._next, self.trainer
         self._show(f"growing the network to {following.name}")
@@ -171,13 +171,13 @@ class Fused(RatedRun):
         parts.trainer.grow_from(before)
         self.session.close()
         self.components, self.trainer = parts, parts.trainer
-        folder = growth.folder(self.base / "train" / TRAINER, following.times)
+        folder = grown.folder(self.base / "train" / TRAINER, following.times)
         self._open_session(self.config.train.checkpoints, folder)
         self.session.saved = -1
         self._checkpoint()
         self.session.wait()
         self.reporter.say(f"the network has grown to {following.name}")
-        self._grown = following.times
+        self._grown, self._untrained = following.times, None  # the untrained network had the small architecture
         self._open_networks()
         parts.change(self.config.grown(self._grown))  # if settings have changed since it was built
         self._rounds.change(parts.lanes)

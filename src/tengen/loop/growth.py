@@ -1,35 +1,18 @@
 """The network of a run that grows: at a share of the goal a larger one takes over, with all that the smaller one knows.
 
 The larger network is built and compiled while the smaller one still plays. Its checkpoints are in a folder of their
-own, RUN/train/main/grown-1 and so on, the first of which is written before anything else changes: a run that is killed
-goes on with the larger network if that checkpoint is there, and otherwise grows again.
+own (`run/grown.py`), and the first of them is written before anything else changes: a run that is killed goes on with
+the larger network if that checkpoint is there, and otherwise grows again.
 """
 
 from concurrent.futures import Future
-from pathlib import Path
 from typing import NamedTuple
 
-from tengen import files
 from tengen.ahead import Ahead, Jobs, done, finish
 from tengen.config.sections import Config
 from tengen.loop.components import Components
 
 _LEAD = 0.5  # of the share at which a network takes over: from then on it is compiled
-_STEP = "step_"  # how the names of checkpoints begin
-
-
-def folder(trainer: Path, times: int) -> Path:
-    """Where the checkpoints are of a network that has grown so many times."""
-    return trainer / f"grown-{times}" if times else trainer
-
-
-def times_grown(trainer: Path, most: int) -> int:
-    """How often the network whose checkpoints are newest in the trainer's folder has grown."""
-    return next((times for times in range(most, 0, -1) if has_checkpoint(folder(trainer, times))), 0)
-
-
-def has_checkpoint(place: Path) -> bool:
-    return any(path.name.startswith(_STEP) for path in files.inside(place))
 
 
 class _Built(NamedTuple):

@@ -14,6 +14,7 @@ from tengen.config import provenance
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE, as_config
 from tengen.config.trainers import TrainerConfig
+from tengen.errors import TengenError
 from tengen.files import lock
 from tengen.loop.divergence import advising
 from tengen.monitor import summary
@@ -21,7 +22,7 @@ from tengen.monitor.display import Display, open_display
 from tengen.monitor.overview import goal_options
 from tengen.monitor.run_view import RunView
 from tengen.monitor.summary import RunSummary
-from tengen.run import config_file, first_network, locks, safe_exit
+from tengen.run import config_file, first_network, grown, locks, safe_exit
 from tengen.run.goals import RunCounts, further
 from tengen.run.signals import Stopping
 from tengen.web import report
@@ -77,7 +78,7 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
 
     config, notes = config_file.settled(request.config, request.base, request.overrides)
     request = replace(request, config=config)
-    for note in notes:
+    for note in (*notes, *_not_growing(request)):
         print(note, file=sys.stderr)
     # A device that does not work is an error before there is a run directory.
     (check_device_elsewhere if request.mode == "async" else keep_compiled)()
@@ -98,6 +99,20 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
         if request.mode == "sync":
             config_file.write(request.config, request.base / "train" / "main", provenance.lines())
         return _in_one_process(request, advise, make or _make)
+
+
+def _not_growing(request: RunRequest) -> Iterator[str]:
+    """A note if the run's network would grow in the fused loop, but not in this mode. TengenError if it has grown."""
+    config, base, mode = request.config, request.base, request.mode
+    if mode == "fused" or not isinstance(config, Config):
+        return
+    if grown.times_grown(base / "train" / "main"):
+        advice = f"leave out --mode {mode}, or begin a new run with net.start_from={base}"
+        raise TengenError(
+            f"{base}: its network has grown, and only the fused loop goes on with such a network: {advice}"
+        )
+    if config.net.growth:
+        yield f"net.growth: only the fused loop grows its network; with --mode {mode} it stays {config.net.label}"
 
 
 def _check_brought(request: RunRequest) -> None:
