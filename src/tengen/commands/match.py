@@ -97,7 +97,7 @@ def _play(
                 for one in both:
                     if one.added:
                         watch.say(one.explanation)
-                sides = [one.side(game, search, dtype(), terms) for one, search in zip(both, searches, strict=True)]
+                sides = a.side(game, searches[0], dtype(), terms), b.side(game, searches[1], dtype(), terms)
                 play_match(game, sides, plan, match, lambda: stopping.asked, watch.update, watch.say)
         finally:
             games = match.write(game)
@@ -135,7 +135,7 @@ def _game_and_searches(args: Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tup
             changes[section][key] = override.value
     if problems:
         raise TengenError("\n".join(problems))
-    both = {"algorithm": "puct", "simulations": args.simulations} | changes["search"]
+    both = {**players.PLAYING, "simulations": args.simulations, **changes["search"]}
     searches = [
         players.strongest(schema.from_options(SearchSettings, both | own, section if own else "search"))
         for section, own in changes.items()
