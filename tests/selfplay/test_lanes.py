@@ -10,12 +10,12 @@ import pytest
 
 from tengen import games
 from tengen.config import load
-from tengen.config.problems import ConfigError
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.rows import unpack_planes
 from tengen.data.records.records import load_records
 from tengen.data.store.store import Store
+from tengen.errors import ConfigError
 from tengen.loop.fused import Fused
 from tengen.selfplay import driver, lanes
 from tengen.selfplay.finished import on_host

@@ -16,12 +16,11 @@ from typing import Any, Literal, TypeVar
 
 from tengen import schema
 from tengen.config import reader, source
-from tengen.config.problems import ConfigError
 from tengen.config.settings.run import GoalSection
 from tengen.config.source import RUN_FILE, as_config
 from tengen.data.shuffle import folders as shuffled
 from tengen.data.store.store import Store
-from tengen.errors import TengenError
+from tengen.errors import ConfigError, TengenError
 from tengen.files import inside
 from tengen.match.ratings import Rating
 from tengen.monitor import totals

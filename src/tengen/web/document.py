@@ -10,8 +10,7 @@ from typing import Any
 
 from tengen import schema
 from tengen.config import reader, source
-from tengen.config.problems import ConfigError
-from tengen.errors import TengenError
+from tengen.errors import ConfigError, TengenError
 from tengen.games import Game, game_class, ships
 from tengen.match import results
 from tengen.monitor import overview
