@@ -17,7 +17,7 @@ from tengen.errors import TengenError
 from tengen.interop.lc0 import weights_file
 from tengen.loop.parts import export
 from tengen.protocol import messages
-from tengen.protocol.encoding import decode, encode
+from tengen.protocol.messages import decode, encode
 from tengen.run import config_file
 from tengen.train.checkpoints import Checkpoints
 from tests.data.format.test_tars import fill as lc0_tar

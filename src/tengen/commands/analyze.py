@@ -5,8 +5,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tengen.commands.arguments import Arg, Namespace, count, file_or_dash, positive
-from tengen.commands.thinking import engine_settings, limits, position_arguments, thinking
+from tengen.commands.arguments import (
+    Arg,
+    Namespace,
+    count,
+    engine_settings,
+    file_or_dash,
+    limits,
+    position_arguments,
+    positive,
+    thinking,
+)
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:

@@ -5,8 +5,18 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.arguments import Arg, Namespace, amount, count, positive
-from tengen.commands.engines import ENGINES, check_games, dtype, make_plan, read_terms
+from tengen.commands.arguments import (
+    ENGINES,
+    Arg,
+    Namespace,
+    amount,
+    check_games,
+    count,
+    dtype,
+    make_plan,
+    positive,
+    read_terms,
+)
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tengen import files
-from tengen.commands.arguments import Arg, Namespace, file_or_dash
-from tengen.commands.thinking import engine_settings, limits, position_arguments
+from tengen.commands.arguments import Arg, Namespace, engine_settings, file_or_dash, limits, position_arguments
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:

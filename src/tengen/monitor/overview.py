@@ -25,7 +25,7 @@ from tengen.files import inside
 from tengen.match.ratings import Rating
 from tengen.monitor import totals
 from tengen.monitor.totals import PlayedTotals
-from tengen.run import changes, chunk_counts, diverged, goals, metrics, networks, part_status
+from tengen.run import changes, diverged, goals, metrics, networks, part_status
 from tengen.run.changes import SettingChange
 from tengen.run.goals import RunCounts, TimeBudget
 from tengen.run.part_status import DRIVERS, PartStatus
@@ -115,7 +115,7 @@ def look(base: Path) -> RunOverview:
         for network in attempt(lambda base, s=state, e=entries: [_network(s, one, rated) for one in e(base)], [])
     ]
     networks.sort(key=lambda network: (network.samples, network.name))
-    played = attempt(lambda base: totals.TotalsCounter(base, chunk_counts.place(base)).look(), PlayedTotals())
+    played = attempt(lambda base: totals.TotalsCounter(base, totals.memory_of(base)).look(), PlayedTotals())
     line = metrics.last(base / metrics.NAME, "progress") or {}
     if not played.chunks:  # a training of roles keeps its samples in memory
         played = replace(played, **{name: line[name] for name in ("rows", "games") if isinstance(line.get(name), int)})
