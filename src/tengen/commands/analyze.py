@@ -64,7 +64,7 @@ def run(args: Namespace) -> None:
     from tengen.analysis import analysis, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.match.player_spec import find_network
+    from tengen.run.networks import find_network
 
     if args.move is not None and args.file is None:
         raise OptionError("--move: of which game? Give --sgf FILE too")

@@ -21,8 +21,8 @@ ARGUMENTS = (
 def run(args: Namespace) -> None:
     play, engine = play_settings(args), engine_settings(args)
 
-    from tengen.engine.gtp import session
+    from tengen.engine.gtp import commands
     from tengen.jax_setup import keep_compiled
 
     keep_compiled()
-    session.serve(args.net, play, engine, args.log)
+    commands.serve(args.net, play, engine, args.log)

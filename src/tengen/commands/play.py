@@ -25,7 +25,7 @@ def run(args: Namespace) -> None:
     from tengen.engine.console import Console
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.match.player_spec import find_network
+    from tengen.run.networks import find_network
 
     keep_compiled()
     found = find_network(args.net)

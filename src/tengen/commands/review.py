@@ -33,7 +33,7 @@ def run(args: Namespace) -> int:
     from tengen.analysis import query, review, review_output, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.match.player_spec import find_network
+    from tengen.run.networks import find_network
     from tengen.run.signals import Stopping
 
     visits, seconds = limits(args, _VISITS)

@@ -20,8 +20,8 @@ from tengen.errors import TengenError
 from tengen.games import chess_names
 from tengen.games.chess import Chess
 from tengen.games.chess_position import ChessState
-from tengen.match.player_spec import find_network
 from tengen.run import networks
+from tengen.run.networks import find_network
 
 _ANY = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 GAME = "chess"
