@@ -15,8 +15,7 @@ from tengen.data.records import text
 from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
 from tengen.games.targets import Target
-from tengen.selfplay.finished import Finished
-from tengen.selfplay.history import _values, _weight, blank, make_rows
+from tengen.selfplay.history import Finished, _values, _weight, blank, make_rows
 from tests.helpers.game_recording import make
 from tests.helpers.replayed_games import Replay, replays
 from tests.helpers.selfplay_plans import (

@@ -29,7 +29,7 @@ from tengen.config.sections import Config
 from tengen.errors import TengenError
 from tengen.loop.parts.running import Once
 from tengen.selfplay.driver import NoFiniteNumbers
-from tengen.selfplay.finished import Finished
+from tengen.selfplay.history import Finished
 
 SESSIONS = 1 << 16
 """Actors that one start of a run can number: the n-th has the session SESSIONS * (start of the run) + n."""

@@ -1,4 +1,4 @@
-"""The history of the games being played, and the rows that are made from it when they are over."""
+"""The history of the games being played, and the rows that are made from it when they are over, all on the device."""
 
 from typing import Any, NamedTuple
 
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from tengen.data.format import rows as row_blocks
 from tengen.data.format.katago_writing import FUTURES, SCORE
 from tengen.data.format.lc0_writing import FACTS, POLICY
 from tengen.data.format.rows import TARGET_WEIGHTS, RowFormat, Rows, pack_planes
@@ -218,3 +219,128 @@ def _futures(game: Game, history: History, last: Any, ply: Array, sign: Array) -
 def _next(table: Array) -> Array:
     """[E, M, ...]: the entries of the following ply; zeros after the last one."""
     return jnp.concatenate([table[:, 1:], jnp.zeros_like(table[:, :1])], 1)
+
+
+class Finished(NamedTuple):
+    """Blocks of which the first `rows_count` rows and `games_count` games are real.
+
+    On the device, the last `others_count` rows are real too: they are written, but not learned from. On the host, they
+    follow the other rows.
+    """
+
+    rows: Rows  # [R, ...]
+    rows_count: Array  # Int32
+    others_count: Array  # Int32
+    number: Array  # UInt32[G, 2]: names of the games
+    seed: Array  # UInt32[G, 2]: see `start_of`
+    action: Array  # Int16[G, M]
+    value: Array  # Float16[G, M]: for the player who moved; 0 in the opening
+    length: Array  # Int32[G]
+    opening: Array  # Int32[G]: how many of the moves were random, or of the game that it branched off
+    result: Array  # Float32[G]: for player 0
+    extra: dict[str, Array]  # [G, ...]: facts for the record, see Game.record_facts
+    games_count: Array  # Int32
+    score: Array | None = None  # Float32[G, M]: `value` in points, if rows need it
+
+    def room(self, rows: int, games: int) -> Array:
+        """Bool: whether this many more rows and games fit."""
+        enough = self.rows_count + self.others_count + rows <= len(self.rows["ply"])
+        return enough & (self.games_count + games <= len(self.length))
+
+
+class FinishedGames(NamedTuple):
+    """E games that are over, as `Finished` keeps them; those marked `real` (Bool[E]) exist."""
+
+    rows: Rows  # [E * M, ...]
+    kept: Array  # Bool[E * M]
+    others: Array  # Bool[E * M]: only written
+    number: Array
+    seed: Array
+    action: Array
+    value: Array
+    length: Array
+    opening: Array
+    result: Array
+    extra: dict[str, Array]
+    real: Array
+    score: Array | None = None
+
+
+def finish(
+    game: Game,
+    row_format: RowFormat | None,
+    history: History,
+    last: Any,
+    number: Array,
+    extra: dict[str, Array],
+    real: Array,
+    **weighing: float,
+) -> FinishedGames:
+    """E games that ended in the states `last` [E, ...]; without a row format, they have no rows.
+
+    `weighing` are settings of `make_rows`.
+    """
+    rows, kept, others = {}, jnp.zeros(0, bool), jnp.zeros(0, bool)
+    if row_format is not None:
+        rows, kept, others = make_rows(game, row_format, history, last, number, **weighing)
+        kept, others = (which & jnp.repeat(real, game.max_moves) for which in (kept, others))
+    return FinishedGames(
+        rows=rows,
+        kept=kept,
+        others=others,
+        number=number,
+        seed=history.seed,
+        action=history.action,
+        value=history.value,
+        score=history.score,
+        length=history.ply,
+        opening=history.opening,
+        result=jax.vmap(game.returns)(last)[:, 0],
+        extra=extra,
+        real=real,
+    )
+
+
+def empty(row_format: RowFormat, rows: int, games: int, moves: int, extra: dict[str, Any]) -> Finished:
+    """Empty blocks for that many rows and games; `extra` holds the shapes of one game's facts."""
+    nothing = jnp.int32(0)
+    return Finished(
+        rows=row_blocks.blank(row_format, rows, jnp),
+        rows_count=nothing,
+        others_count=nothing,
+        number=jnp.zeros((games, 2), jnp.uint32),
+        seed=jnp.zeros((games, 2), jnp.uint32),
+        action=jnp.full((games, moves), -1, jnp.int16),
+        value=jnp.zeros((games, moves), jnp.float16),
+        score=jnp.zeros((games, moves), jnp.float32) if SCORE in row_format.fields else None,
+        length=jnp.zeros(games, jnp.int32),
+        opening=jnp.zeros(games, jnp.int32),
+        result=jnp.zeros(games, jnp.float32),
+        extra=jax.tree.map(lambda shape: jnp.zeros((games, *shape.shape), shape.dtype), extra),
+        games_count=nothing,
+    )
+
+
+def add(finished: Finished, ended: FinishedGames) -> Finished:
+    """Append these games and rows, for which there must be room."""
+
+    def places(which: Array, start: Array, size: int) -> Array:
+        return jnp.where(which, start + jnp.cumsum(which) - 1, size)  # unwanted ones are dropped
+
+    size = len(finished.rows["ply"])
+    row = places(ended.kept, finished.rows_count, size)
+    row = jnp.where(ended.others, size - 1 - places(ended.others, finished.others_count, size), row)
+    game = places(ended.real, finished.games_count, len(finished.length))
+
+    def at(place: Array) -> Any:
+        return lambda table, new: table.at[place].set(new.astype(table.dtype), mode="drop")
+
+    names = ("number", "seed", "action", "value", "score", "length", "opening", "result", "extra")
+    tables = {name: jax.tree.map(at(game), getattr(finished, name), getattr(ended, name)) for name in names}
+    return finished._replace(
+        rows=jax.tree.map(at(row), finished.rows, ended.rows),
+        rows_count=finished.rows_count + ended.kept.sum(dtype=jnp.int32),
+        others_count=finished.others_count + ended.others.sum(dtype=jnp.int32),
+        games_count=finished.games_count + ended.real.sum(dtype=jnp.int32),
+        **tables,
+    )
