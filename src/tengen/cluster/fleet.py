@@ -270,7 +270,7 @@ class Fleet:
                 self._lose(member, f"does not answer for {self._patience(member):.0f} s")
 
     def _patience(self, member: FleetActor) -> float:
-        """Seconds in which an actor must answer; if there are more than fit, one that never has may have no place."""
+        """Seconds in which an actor must answer. One that has never answered may still wait for a free place."""
         if member.status is not None:
             return self._silent
         fits = len(self.members) <= self._room - self._reserved

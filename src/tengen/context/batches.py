@@ -57,7 +57,7 @@ class Batch(dict[str, Any]):
 
     @property
     def count(self) -> int:
-        """How many rows are real; the others repeat the last of them."""
+        """How many rows are real; the remaining ones repeat the last real row."""
         return int(self["count"]) if "count" in self else 1
 
 

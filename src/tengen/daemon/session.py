@@ -88,7 +88,7 @@ class _MadeFacts:
 
 
 class DaemonSession:
-    """One run. One thread works with it; the others only look (`place`, `figures`, `loader`, `made`, `uploads`)."""
+    """One run. One thread works with it; other threads only read (`place`, `figures`, `loader`, `made`, `uploads`)."""
 
     def __init__(self, config: Config, base: Path, say: Say) -> None:
         self.config, self.base, self._say = config, base, say

@@ -96,7 +96,7 @@ class RunOverview:
 
 
 def look(base: Path) -> RunOverview:
-    """A run directory as it is now. TengenError if there is no run in it."""
+    """The current state of a run directory. TengenError if there is no run in it."""
     check(base)
     problems: list[str] = []
 

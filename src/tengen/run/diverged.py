@@ -75,7 +75,7 @@ def _brought(config: Config | TrainerConfig) -> list[str]:
 
 
 def explained(error: Diverged, folder: Path, how: str, anew: str) -> TengenError:
-    """The error for users, which is kept in `folder` too: what happened, the newest checkpoint, and `how` to go on.
+    """The error for users, also kept in `folder`: what happened, the newest checkpoint, and `how` to continue.
 
     `anew` says what happens if the folder is removed.
     """

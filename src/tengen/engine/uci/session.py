@@ -77,7 +77,7 @@ class UciPosition:
         self.set(None, ())
 
     def go_on(self) -> None:
-        """Be at a position in which the engine can think, if there is any move."""
+        """Move to a position in which the engine can think, if it has any move."""
         if self.engine.over:
             state = self.game.resumed(self.engine.state)
             if self.game.moment(state).legal.any():

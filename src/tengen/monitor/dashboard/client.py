@@ -242,7 +242,7 @@ class Staying(Attached):
 
 
 def log_of(socket: Path) -> Path:
-    """The file with the standard error of a daemon that the dashboard has started with a socket."""
+    """The log of a daemon that the dashboard started with a socket: its standard error."""
     return socket.with_name(socket.name + ".log")
 
 
