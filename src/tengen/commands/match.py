@@ -5,8 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import files, schema
-from tengen.commands.arguments import Arg, Namespace, count, overrides, positive
-from tengen.commands.engines import ENGINES, check_games, dtype, make_plan, read_terms
+from tengen.commands.arguments import (
+    ENGINES,
+    Arg,
+    Namespace,
+    check_games,
+    count,
+    dtype,
+    make_plan,
+    overrides,
+    positive,
+    read_terms,
+)
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:

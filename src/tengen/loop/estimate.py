@@ -28,7 +28,7 @@ from tengen.jax_setup import device_memory
 from tengen.loop.components import Components
 from tengen.match import players
 from tengen.nets.counting import operations
-from tengen.selfplay.finished import on_host
+from tengen.selfplay.collector import on_host
 from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor
 from tengen.train.alpha_zero import from_buffer

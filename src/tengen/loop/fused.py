@@ -28,9 +28,8 @@ from tengen.run import first_network, goals, grown, networks, safe_exit
 from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
-from tengen.selfplay.collector import Collector
+from tengen.selfplay.collector import Collector, on_host
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
-from tengen.selfplay.finished import on_host
 
 _COMPILING_SHARE = 0.5  # a guess: compiling the learner or the first match takes this share of compiling the games
 

@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -199,6 +199,37 @@ def find(text: str | Path, role: str | None = None) -> FoundNetwork:
     if not _plays(found, role):
         raise TengenError(f"{path}: a network that learned to play the {found.saved.info['role']}, not the {role}")
     return found
+
+
+def find_network(text: str, game: str = "") -> FoundNetwork:
+    """As `find`, or a model of another framework and its game: `python:MODULE:FUNCTION@GAME`, by default `game`."""
+    from tengen.nets import models, saving
+
+    if not models.is_model(text):
+        return find(text)
+    name, _, named = text.partition("@")
+    if not (named or game):
+        raise TengenError(f"{text}: what does it play? Say so at its end, such as {name}@go9")
+    made = make_game(named or game)
+    spec = nets.Spec.custom(name.partition(":")[2])
+    return FoundNetwork(Path(name), name, saving.NetworkFile(spec, made.name, made.version, asdict(made.options), {}))
+
+
+def make_game(name: str, options: Mapping[str, Any] | None = None) -> "Game":
+    """A game by its own name or that of a configuration, with some options changed."""
+    from tengen import config, games
+
+    options = options or {}
+    if games.is_name(name):
+        return games.make(name, **options)
+    try:
+        section = config.load_any(name).game
+    except TengenError as error:
+        known = ", ".join((*games.names(), "pgx:NAME", "package.module:Class"))
+        raise TengenError(f"--game {name}: neither a game ({known}) nor a configuration: {error}") from None
+    if section is None:
+        raise TengenError(f"--game {name}: this configuration names no game, because its program supplies it")
+    return games.make(section.name, **{**asdict(section.options), **options})
 
 
 def exists(text: str) -> bool:
