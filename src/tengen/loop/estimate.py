@@ -92,6 +92,9 @@ def describe(estimate: Estimate, config: Config) -> Iterator[str]:
         **{f"{games:,} games": clock(estimate.seconds(games)) for games in GAMES},
         "the goal": _goal(estimate, config),
     }
+    if config.net.growth:
+        larger = ", ".join(step.name for step in config.net.growth_steps)
+        lines["the network"] = f"{config.net.label} all the time; the run goes on with {larger} (net.growth), slower"
     return _aligned(lines)
 
 
