@@ -160,7 +160,7 @@ class Fused(RatedRun):
 
     def _grow_when_due(self) -> None:
         """Let the next, larger network take over if it is time."""
-        if not self.plays or not self.session.started or not self._next.due(self._progress):
+        if not self.plays or not self.session.started or not self._next.due(self._progress, self.counts.rows):
             return
         following, before = self._next, self.trainer
         self._show(f"growing the network to {following.name}")

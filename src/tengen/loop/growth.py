@@ -1,4 +1,4 @@
-"""The network of a run that grows: at a share of the goal a larger one takes over, with all that the smaller one knows.
+"""The network of a run that grows: in the course of it a larger one takes over, with all that the smaller one knows.
 
 The larger network is built and compiled while the smaller one still plays. Its checkpoints are in a folder of their
 own (`run/grown.py`), and the first of them is written before anything else changes: a run that is killed goes on with
@@ -12,7 +12,7 @@ from tengen.ahead import Ahead, Jobs, done, finish
 from tengen.config.sections import Config
 from tengen.loop.components import Components
 
-_LEAD = 0.5  # of the share at which a network takes over: from then on it is compiled
+_LEAD = 0.5  # of the share or rows at which a network takes over: from then on it is compiled
 
 
 class _Built(NamedTuple):
@@ -39,15 +39,18 @@ class NextNetwork:
         """The same with other settings, unless it is being built already: then it gets them when it takes over."""
         return self if self._building is not None else NextNetwork(config, self.times - 1, self._ahead)
 
-    def due(self, progress: float) -> bool:
-        """Whether it takes over now, at this share of the goal: its share is reached, and it is compiled."""
-        if self._step is None or progress < self._step.at * (1 if self._ahead is None else _LEAD):
+    def due(self, progress: float, rows: int) -> bool:
+        """Whether it takes over now, at this share of the goal and with these rows: it is time, and it is compiled."""
+        step = self._step
+        if step is None:
             return False
-        if self._ahead is not None and self._building is None:
+        if self._ahead is None:
+            return step.is_due(progress, rows)
+        if self._building is None and step.is_due(progress / _LEAD, round(rows / _LEAD)):
             (self._building,) = self._ahead.call(self._build)
-        if self._building is None:
-            return True
-        return progress >= self._step.at and self._building.done() and done(self._building.result().programs)
+        if self._building is None or not step.is_due(progress, rows):
+            return False
+        return self._building.done() and done(self._building.result().programs)
 
     def components(self) -> Components:
         """The components of the run with this network."""
