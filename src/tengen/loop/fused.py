@@ -49,8 +49,7 @@ class Fused(RatedRun):
         self._pending: list[PlayedRound] = []
         self._playing = 0.0  # seconds of playing, without compiling
         self._ahead = self._closing.enter_context(Ahead())
-        self._games: Jobs = ()  # programs of the games, as they are compiled in threads
-        self._learner: Jobs = ()  # that of the learner
+        self._learner: Jobs = ()  # its program, as it is compiled in a thread
         self._begun: set[str] = set()  # what this process has done for the first time
 
     def prepare(self) -> None:
@@ -60,6 +59,7 @@ class Fused(RatedRun):
         self.reporter.show("building the network", RunStatus(self._now()))
         ahead = self._ahead if self.plays else None
         self.components = parts = Components(first_network.local(config, self.base), ahead)
+        self._learner = parts.learner_jobs
         parts.check_memory(self.plays)
         self.trainer, game = parts.trainer, parts.game
         self._open_rater(game, parts.spec, parts.evaluate)
@@ -143,20 +143,7 @@ class Fused(RatedRun):
 
     def _start_playing(self) -> None:
         start, self.key = jax.random.split(self.key)
-        self._compile_ahead()
         self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
-
-    def _compile_ahead(self) -> None:
-        """Let everything that is needed after the first move be compiled in threads, too."""
-        self._games = self.components.play_jobs
-        if self._compiles_ahead():
-            self._games += self._ahead.compile(self.components.collecting_programs())
-            self._learner = self._ahead.call(lambda: self.components.learning_program().compile())
-
-    @staticmethod
-    def _compiles_ahead() -> bool:
-        """Whether the learner is compiled while games are compiled and played. On a CPU, these need the cores."""
-        return jax.default_backend() != "cpu"
 
     @property
     def _waiting(self) -> str:
@@ -174,7 +161,7 @@ class Fused(RatedRun):
             with safe_exit.possible(not compiled):
                 finish(self.components.start_jobs)
                 rounds.begin()
-                finish(self._games)
+                finish(self.components.play_jobs)
                 self._pending = rounds.play(self.weights, self._collect, budgets)
         except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
