@@ -6,18 +6,12 @@ the larger network if that checkpoint is there, and otherwise grows again.
 """
 
 from concurrent.futures import Future
-from typing import NamedTuple
 
 from tengen.ahead import Ahead, Jobs, done, finish
 from tengen.config.sections import Config
 from tengen.loop.components import Components
 
 _LEAD = 0.5  # of the share or rows at which a network takes over: from then on it is compiled
-
-
-class _Built(NamedTuple):
-    components: Components
-    programs: Jobs
 
 
 class NextNetwork:
@@ -29,7 +23,7 @@ class NextNetwork:
         self._step = steps[times] if times < len(steps) else None
         self._config, self._ahead = config, ahead
         self.times = times + 1  # that it has grown once it has taken over
-        self._building: Future[_Built] | None = None
+        self._building: Future[Components] | None = None
 
     @property
     def name(self) -> str:
@@ -50,18 +44,19 @@ class NextNetwork:
             (self._building,) = self._ahead.call(self._build)
         if self._building is None or not step.is_due(progress, rows):
             return False
-        return self._building.done() and done(self._building.result().programs)
+        return self._building.done() and done(_programs(self._building.result()))
 
     def components(self) -> Components:
         """The components of the run with this network."""
         built = self._building.result() if self._building else self._build()
-        finish(built.programs)
-        return built.components
+        finish(_programs(built))
+        return built
 
-    def _build(self) -> _Built:
+    def _build(self) -> Components:
         parts = Components(self._config.grown(self.times), self._ahead)
         parts.check_memory()
-        programs = parts.play_jobs
-        if self._ahead is not None:
-            programs += self._ahead.call(lambda: parts.learning_program().compile())
-        return _Built(parts, programs)
+        return parts
+
+
+def _programs(parts: Components) -> Jobs:
+    return parts.play_jobs + parts.learner_jobs

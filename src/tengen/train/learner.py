@@ -108,16 +108,19 @@ class Learner:
         return self.place(self.fresh(net))
 
     def fresh(self, net: Network) -> LearnerState:
-        """The same on the device where the network is."""
+        """The same with the network's own arrays, for `place`: nothing is compiled or copied."""
         parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, _OTHERS))
-        start = jax.jit(optimizers.make(self.settings.optimizer).init)
-        averages = _copied((parameters, statistics))
-        first = (parameters, statistics, averages[0], averages[1], start(parameters))
-        return LearnerState(*first, *jax.device_put((np.int32(0), np.float32(1))))
+        optimizer = optimizers.start(self.settings.optimizer, parameters)
+        step: Any = np.zeros((), np.int32)
+        rate_scale: Any = np.ones((), np.float32)
+        return LearnerState(parameters, statistics, parameters, statistics, optimizer, step, rate_scale)
 
     def place(self, state: LearnerState) -> LearnerState:
-        """The state on all devices. The arrays are copies, so donating them does not affect `state`."""
-        return _spread(_copied(state), self.everywhere)
+        """The state on all devices. The arrays are copies, so donating them does not affect `state`.
+
+        They are copied on the host, where nothing is compiled for that.
+        """
+        return _spread(jax.tree.map(np.array, jax.device_get(state)), self.everywhere)
 
     def scaled(self, state: LearnerState, factor: float) -> LearnerState:
         """The state with another `rate_scale`."""
