@@ -26,6 +26,7 @@ from tengen.gpu import nvrtc
 
 OLDEST = 80  # Ampere: the oldest supported compute capability
 HOPPER = 90
+_PROCESSORS = 132  # of an H100 or H200
 _Shape = tuple[tuple[int, ...], Any]  # shape and dtype
 
 
@@ -135,6 +136,13 @@ def _on_gpu(context: Any, *operands: Any, launch: Launch) -> Any:
 def _capabilities() -> set[int]:
     """The compute capabilities of the GPUs here. All of them run programs for the oldest."""
     return {int(device.compute_capability.replace(".", "")) for device in jax.local_devices(backend="cuda")}
+
+
+def processors() -> int:
+    """How many blocks of threads that need a whole multiprocessor each run at once."""
+    if jax.default_backend() != "gpu":
+        return _PROCESSORS
+    return min(getattr(device, "core_count", _PROCESSORS) for device in jax.local_devices(backend="cuda"))
 
 
 def is_hopper() -> bool:

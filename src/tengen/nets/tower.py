@@ -26,8 +26,9 @@ from tengen.nets.specs import Activation
 _CHANNELS = (96, 128)
 _ROWS = 384  # that a block of threads has: the points of its boards, and empty ones
 _LEAST_SHARE = 0.65  # of the rows that points must have: with fewer, the layers are faster
-_WORKERS = 384  # threads that multiply
 _MOST_SHARED = 227 * 1024  # bytes
+_WIDEST_TEAMS = 96  # channels
+_MOST_PARTS = 12  # of a board that is pooled, each by a thread
 _FEWEST_STAGES, _MOST_STAGES = 3, 8
 
 
@@ -54,20 +55,20 @@ class PackedTower(nnx.Module):
             if isinstance(branch, PoolChain):
                 first, second, dense = branch.first.conv, branch.second, branch.pool.dense.kernel[...]
                 kinds += [_Kind.POOLING, _Kind.SECOND_POOLED]
-                numbers += [_bias(first), dense]
                 self.pooled = dense.shape[0] // 3
+                between = [dense]
             else:
                 assert isinstance(branch, BlockChain)
                 first, second = (step.conv for step in branch.steps)
                 kinds += [_Kind.FIRST, _Kind.SECOND]
-                numbers += [_bias(first)]
+                between = []
             # Inputs that are added have weights of zero: the rows hold pooled channels there.
-            kernels += [first.kernel[...], _padded(second.kernel[...], 2)]
-            numbers += _affine(norm)
+            kernels += [first.kernel[...], *between, _padded(second.kernel[...], 2)]
+            numbers += [_bias(first), *_affine(norm)]
         neck = heads.neck.kernel[...]
         kinds.append(_Kind.NECK)
         kernels.append(jnp.pad(neck, ((0, 0), (0, 0), (0, 0), (0, channels - neck.shape[3]))))
-        self.weights = nnx.Param(jnp.concatenate([_sliced(kernel) for kernel in kernels]))
+        self.weights = nnx.Param(jnp.concatenate([_packed(kernel) for kernel in kernels]))
         self.numbers = nnx.Param(jnp.concatenate([part.astype(jnp.float32).ravel() for part in numbers]))
         self.kinds = tuple(int(kind) for kind in kinds)
         self.inputs, self.channels, self.outputs = kernels[0].shape[2], channels, neck.shape[3]
@@ -101,7 +102,7 @@ class PackedTower(nnx.Module):
         program = gpu.Program(
             "nets/tower.cu",
             "tower",
-            threads=_WORKERS + 128,
+            threads=plan.workers + 128,
             defines=defines(
                 HEIGHT=height,
                 WIDTH=width,
@@ -115,6 +116,7 @@ class PackedTower(nnx.Module):
                 KINDS="{" + ", ".join(map(str, self.kinds)) + "}",
                 BATCH=batch,
                 GROUPS=plan.groups,
+                TEAMS=plan.teams,
                 DEPTH=plan.depth,
                 SLICES=plan.slices,
                 SHARED=plan.shared,
@@ -123,7 +125,8 @@ class PackedTower(nnx.Module):
             hopper=True,
         )
         out = jax.ShapeDtypeStruct((batch, height, width, self.outputs), x.dtype)
-        (found,) = gpu.call(program, [x, self.weights[...], self.numbers[...]], [out], blocks=-(-batch // plan.boards))
+        blocks = min(-(-batch // plan.boards), gpu.processors())
+        (found,) = gpu.call(program, [x, self.weights[...], self.numbers[...]], [out], blocks=blocks)
         return found
 
 
@@ -151,26 +154,39 @@ class _Plan(NamedTuple):
 
     boards: int  # at once
     groups: int  # of boards, each with half of the rows or all of them
+    teams: int  # of threads: one for all boards, or one for each group
     shared: int  # bytes
     depth: int  # stages of weights
     slices: int  # of 16 inputs in a stage, at most
+
+    @property
+    def workers(self) -> int:
+        """Threads that multiply."""
+        return 256 if self.teams == 2 else 384
 
 
 def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
     """None if the program does not support them."""
     stride, pitch, length = width + 1, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
     boards, groups = max((groups * max((_ROWS // groups - length) // pitch + 1, 0), groups) for groups in (1, 2))
-    if boards * height * width < _LEAST_SHARE * _ROWS or boards * pooled > _WORKERS:
+    if boards * height * width < _LEAST_SHARE * _ROWS:
         return None
-    rows = stride + 1 + groups * (_ROWS // groups + stride + 1)
-    pool = 4 * (max(2 * _WORKERS, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
-    # The rows, the residual stream, numbers of the layer, the pool, and alignment.
-    fixed = 2 * channels * (rows + boards * height * width + 4) + pool + 256
+    teams = 2 if groups == 2 and channels <= _WIDEST_TEAMS and boards * pooled <= 512 else 1
+    workers = 256 if teams == 2 else 384
+    pairs = boards * pooled // 2
+    if pairs > workers:
+        return None
+    rows = stride + 1 + groups * (_ROWS // groups + stride + 1) + 1
+    stream = 0 if teams == 2 and channels == 96 else boards * height * width + 1
+    parts = min(workers // pairs, _MOST_PARTS) if pairs else 0
+    pool = 4 * (max(4 * pairs * parts, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
+    # The rows, the residual stream, numbers of the layer for each team, the pool, and alignment.
+    fixed = 2 * channels * (rows + stream + 4 * teams) + pool + 256
     for slices in range(channels // 16, 0, -2):
         stage = 32 * channels * slices + 16  # with two barriers
         depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
         if depth >= _FEWEST_STAGES:
-            return _Plan(boards, groups, fixed + depth * stage, depth, slices)
+            return _Plan(boards, groups, teams, fixed + depth * stage, depth, slices)
     return None
 
 
@@ -181,10 +197,12 @@ def _padded(x: Array, axis: int) -> Array:
     return jnp.pad(x, widths)
 
 
-def _sliced(kernel: Float[Array, "side side inputs outputs"]) -> Float[Array, " numbers"]:
-    """By place, then eight inputs at a time: for each output, these eight."""
-    side, _, inputs, outputs = kernel.shape
-    return kernel.reshape(side * side, inputs // 8, 8, outputs).swapaxes(2, 3).astype(jnp.bfloat16).ravel()
+def _packed(kernel: Float[Array, "side side inputs outputs"] | Float[Array, "inputs outputs"]) -> Float[Array, " numbers"]:
+    """A convolution's by place, then eight inputs at a time: for each output, these eight. A dense layer's as it is."""
+    if kernel.ndim == 4:
+        side, _, inputs, outputs = kernel.shape
+        kernel = kernel.reshape(side * side, inputs // 8, 8, outputs).swapaxes(2, 3)
+    return kernel.astype(jnp.bfloat16).ravel()
 
 
 def _first_norm(block: AnyBlock) -> AnyNorm:
