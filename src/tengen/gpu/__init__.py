@@ -1,5 +1,5 @@
 """GPU programs: CUDA C++ kernels, compiled on demand and called inside `jit`."""
 
-from tengen.gpu.program import Program, call, is_hopper, processors
+from tengen.gpu.program import Program, call, is_hopper
 
-__all__ = ["Program", "call", "is_hopper", "processors"]
+__all__ = ["Program", "call", "is_hopper"]

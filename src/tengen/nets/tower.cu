@@ -1,52 +1,53 @@
 // A whole residual tower, from the input planes to the neck, as one program for Hopper GPUs: the activations of a few
 // boards stay in shared memory, weights pass by, and tensor cores (wgmma) multiply. See nets/tower.py for the arguments.
 //
-// A block of threads has 384 rows of activations, one for each point of its boards and some empty ones: every line of a
-// board ends with an empty point, and every board with an empty line. So the neighbours of a point are a fixed number of rows away,
-// and those off the board are empty, which means zero. A convolution is then nine products of matrices, whose left
+// A block of threads has a row of activations for each point of its boards, and some empty ones: every line of a board
+// ends with an empty point, and every board with an empty line. So the neighbours of a point are a fixed number of rows
+// away, and those off the board are empty, which means zero. A convolution is then nine products of matrices, whose left
 // operand begins at another row each time. The weights of a place, or part of them, are a stage; one more thread fetches
-// them, a few stages ahead.
+// them, a few stages ahead. A block works on one set of boards after the other, and weights keep coming.
 //
-// If TEAMS is 2, each half of the boards belongs to a warpgroup, which has three tiles of 64 rows. The second one is always
-// some stages behind, so that one multiplies while the other activates. Otherwise three warpgroups, with two tiles each,
-// do everything together. A block works on one set of boards after the other, and the weights never stop.
+// The rows are multiplied in tiles of 64. If TEAMS is 2, two warpgroups have half of the boards each, and the second one
+// stays some stages behind the first, so that one multiplies while the other activates. Otherwise three warpgroups, with
+// two tiles each, work on all boards together.
 //
 // Defined by the caller: HEIGHT and WIDTH of the board, INPUTS and CHANNELS, POOLED channels (0: none), OUTPUTS of the neck,
 // ACTIVATION (0 relu, 1 mish, 2 silu), SIDE of the board as a pool is scaled, LAYERS and KINDS (of each layer, as below), BATCH,
-// GROUPS of boards (1 or 2), TEAMS (1 or 2; no more than groups), DEPTH (stages), SLICES (of 16 inputs in a stage, at most) and
-// SHARED (bytes of shared memory).
+// LINES (1: a tile is a board of 8 x 8), GROUPS of boards (1 or 2) that share the rows, TEAMS (1 or 2), TILES of a warpgroup,
+// STREAM_ROWS of the residual stream in shared memory (0: it is in registers), DEPTH (stages), SLICES (of 16 inputs in a stage,
+// at most) and SHARED (bytes of shared memory).
 
 enum Kind { STEM, FIRST, SECOND, POOLING, SECOND_POOLED, NECK };
 
-constexpr int WARPGROUPS = TEAMS == 2 ? 2 : 3, TILES = 6 / WARPGROUPS;
+constexpr int WARPGROUPS = TEAMS == 2 ? 2 : 3, ALL_ROWS = WARPGROUPS * TILES * 64;
 constexpr int WORKERS = WARPGROUPS * 128, TEAM = WORKERS / TEAMS, THREADS = WORKERS + 128;
-constexpr int ALL_ROWS = 384, GROUP_ROWS = ALL_ROWS / GROUPS;
-constexpr int STRIDE = WIDTH + 1, HALO = STRIDE + 1, PITCH = (HEIGHT + 1) * STRIDE;
+constexpr int STRIDE = WIDTH + 1, HALO = STRIDE + 1, PITCH = (HEIGHT + 1) * STRIDE, POINTS = HEIGHT * WIDTH;
+// Tensor cores read units of eight rows. If these are the lines of a board, nothing empty is multiplied.
+constexpr int STEP = LINES ? STRIDE : 8;  // rows from one unit to the next
+constexpr int GROUP_ROWS = LINES ? ALL_ROWS / 64 * PITCH : ALL_ROWS / GROUPS;
 constexpr int LENGTH = (HEIGHT - 1) * STRIDE + WIDTH;  // rows from the first point of a board to its last
 constexpr int IN_GROUP = (GROUP_ROWS - LENGTH) / PITCH + 1;  // the last board of a group needs no empty line
-constexpr int BOARDS = GROUPS * IN_GROUP, IN_TEAM = BOARDS / TEAMS, POINTS = HEIGHT * WIDTH;
+constexpr int BOARDS = GROUPS * IN_GROUP, IN_TEAM = BOARDS / TEAMS;
 constexpr int TRASH = HALO + GROUPS * (GROUP_ROWS + HALO), ROWS = TRASH + 1;  // the last row takes what empty ones would get
 constexpr int SLICE = 16 * CHANNELS;  // numbers
 constexpr int REGULAR = CHANNELS - POOLED, SUMS = CHANNELS / 2;
-// The residual stream is in registers if they suffice, and in shared memory otherwise.
-constexpr bool IN_REGISTERS = TEAMS == 2 && CHANNELS == 96;
-constexpr int STREAM_ROWS = IN_REGISTERS ? 0 : BOARDS * POINTS + 1;
+constexpr int LAG = DEPTH / 2;  // stages between the teams
 static_assert(LENGTH <= GROUP_ROWS, "a board fits");
 static_assert(OUTPUTS <= CHANNELS && INPUTS <= CHANNELS, "nothing is wider than the tower");
+static_assert(!LINES || HEIGHT == 8 && WIDTH == 8, "a tile is a board");
+static_assert(STREAM_ROWS == 0 || STREAM_ROWS == BOARDS * POINTS + 1, "its last row takes what empty ones would get");
+static_assert(DEPTH < 9, "the first team cannot be a whole convolution ahead");
 #if POOLED
 constexpr int PAIRS = IN_TEAM * POOLED / 2;  // of pooled channels of all boards of a team
 constexpr int PARTS = TEAM / PAIRS < 12 ? TEAM / PAIRS : 12;  // of the points, each of which a thread pools
 static_assert(PARTS > 0, "a thread for each pair");
-#endif
-#ifndef LAG
-#define LAG 3
 #endif
 
 // In shared memory. Eight channels of a row are 16 bytes, the unit of the tensor cores.
 struct Shared {
   alignas(128) bf16 stages[DEPTH][SLICES * SLICE];
   alignas(128) bf16 rows[CHANNELS / 8][ROWS][8];
-#if TEAMS == 1 || CHANNELS > 96
+#if STREAM_ROWS
   bf16 stream[CHANNELS / 8][STREAM_ROWS][8];
 #endif
   struct Own {  // of a team
@@ -66,7 +67,8 @@ static_assert(sizeof(Shared) <= SHARED, "as nets/tower.py counts it");
 
 __constant__ u8 kinds[LAYERS] = KINDS;
 constexpr int ALL_SLICES = CHANNELS / 16, STEM_SLICES = INPUTS / 16, REGULAR_SLICES = (REGULAR + 31) / 32 * 2;
-// Slices in each stage of a layer that has `all`: the program that multiplies them has no branches.
+// Slices in each stage of a layer that has `all`. They are equally many, because the products of a stage are one group for
+// the tensor cores only if there is no branch between them.
 __device__ constexpr int stage_of(int all) {
   int slices = all < SLICES ? all : SLICES;
   while (all % slices) slices--;
@@ -141,7 +143,7 @@ inline void multiply(float (&sums)[SUMS], const bf16* a, const bf16* b, int keep
     const int column = k / 4 * 8 + lane % 4 * 2 + k % 2;
     float sum = keep ? sums[k] : 0.0f;
     for (int i = 0; i < 16; i++)
-      sum += to_float(a[(i / 8 * ROWS + row + k % 4 / 2 * 8) * 8 + i % 8]) *
+      sum += to_float(a[(i / 8 * ROWS + (row / 8 + k % 4 / 2) * STEP + row % 8) * 8 + i % 8]) *
              to_float(b[(i / 8 * CHANNELS + column) * 8 + i % 8]);
     sums[k] = sum;
   }
@@ -163,9 +165,9 @@ __device__ inline u32 address(const void* at) { return (u32)__cvta_generic_to_sh
 __device__ inline void team_sync(int team) { asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "n"(TEAM) : "memory"); }
 // Tensor cores read shared memory by another path than ordinary stores write it.
 __device__ inline void written_for_tensor_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// The second team begins the first stage of a convolution after the first one has issued stage LAG.
+// The second team begins a convolution after the first one has issued LAG stages of it.
 __device__ inline void stay_apart(int team, int stage) {
-  if (TEAMS == 2 && LAG > 0) {
+  if (TEAMS == 2) {
     if (team == 0 && stage == LAG) asm volatile("bar.arrive 3, %0;" ::"n"(WORKERS) : "memory");
     if (team == 1 && stage == 0) asm volatile("bar.sync 3, %0;" ::"n"(WORKERS) : "memory");
   }
@@ -259,10 +261,10 @@ struct Weights {
 
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-// Where a matrix is: eight rows of 16 bytes after each other, 128 bytes from eight rows to the next, and `next` rows from
+// Where a matrix is: units of eight rows of 16 bytes after each other, `step` rows from one to the next, and `next` rows from
 // eight of the 16 inputs to the other eight.
-__device__ inline unsigned long long matrix(const bf16* at, int next) {
-  return (unsigned long long)(address(at) >> 4) | (unsigned long long)next << 16 | (unsigned long long)(128 >> 4) << 32;
+__device__ inline unsigned long long matrix(const bf16* at, int next, int step) {
+  return (unsigned long long)(address(at) >> 4) | (unsigned long long)next << 16 | (unsigned long long)step << 32;
 }
 
 #define F4(k) "+f"(sums[k]), "+f"(sums[k + 1]), "+f"(sums[k + 2]), "+f"(sums[k + 3])
@@ -279,7 +281,7 @@ __device__ inline unsigned long long matrix(const bf16* at, int next) {
 
 // sums of 64 rows += rows * weights, for 16 inputs, or = if not `keep`.
 __device__ inline void multiply(float (&sums)[SUMS], const bf16* a, const bf16* b, int keep) {
-  const unsigned long long left = matrix(a, ROWS), right = matrix(b, CHANNELS);
+  const unsigned long long left = matrix(a, ROWS, STEP), right = matrix(b, CHANNELS, 8);
 #if CHANNELS == 96
   asm volatile(PRODUCT("96", N48, "%48", "%49", "%50") : F32, F16(32) : "l"(left), "l"(right), "r"(keep));
 #elif CHANNELS == 128
@@ -301,7 +303,6 @@ __device__ inline void get_matrices(const bf16* at, u32 (&values)[4]) {
 }
 #endif
 
-
 // Where row `row` of a tile is.
 struct Row {
   int row;    // in `Shared::rows`
@@ -310,7 +311,8 @@ struct Row {
 };
 
 __device__ inline Row row_of(int tile, int row) {
-  constexpr int IN = 6 / GROUPS;  // tiles of a group
+  if (LINES) return {HALO + tile * PITCH + row / 8 * STRIDE + row % 8, tile, row};
+  constexpr int IN = ALL_ROWS / 64 / GROUPS;  // tiles of a group
   const int place = tile % IN * 64 + row, within = place % PITCH, board = min(place / PITCH, IN_GROUP - 1);
   const bool on = place / PITCH < IN_GROUP && within / STRIDE < HEIGHT && within % STRIDE < WIDTH;
   return {HALO + tile / IN * (GROUP_ROWS + HALO) + place, tile / IN * IN_GROUP + board,
@@ -381,14 +383,10 @@ __device__ inline void convolve(float (&sums)[TILES][SUMS], const bf16* (&begin)
   constexpr int STAGE = stage_of(ALL);
 #pragma unroll 1
   for (int tap = 0; tap < TAPS; tap++) {
-#ifdef SAME
-    const int shift = 0;
-#else
     const int shift = TAPS == 1 ? 0 : (tap / 3 - 1) * STRIDE + tap % 3 - 1;
-#endif
-    if (TAPS > 1) stay_apart(team, tap);
 #pragma unroll 1
     for (int from = 0; from < ALL; from += STAGE) {
+      if (TAPS > 1) stay_apart(team, tap * (ALL / STAGE) + from / STAGE);
       const bf16* stage = pipeline.await();
       begin_products();
 #pragma unroll
@@ -412,18 +410,24 @@ __device__ inline void work(Shared& shared, const bf16* x, const bf16* weights, 
   const int thread = threadIdx.x % TEAM, lane = threadIdx.x % 32, warp_row = threadIdx.x % 128 / 32 * 16;
   Shared::Own& own = shared.teams[team];
   const bf16* begin[TILES];
-  int row_at[TILES], stream_at[TILES];  // where the lane puts matrices: numbers from the first of `rows` and `stream`
+  int row_at[TILES];  // where the lane puts matrices: numbers from the first of `rows`
+#if STREAM_ROWS
+  int stream_at[TILES];
+#else
+  u32 stream[TILES][SUMS / 2];
+#endif
   const auto tile_of = [&](int k) { return TEAMS == 2 ? team * TILES + k : k * WARPGROUPS + warpgroup; };
 #pragma unroll
   for (int k = 0; k < TILES; k++) {
     begin[k] = shared.rows[0][row_of(tile_of(k), 0).row];
     const Row row = row_of(tile_of(k), warp_row + lane % 16);
     row_at[k] = (lane / 16 * ROWS + (row.point < 0 ? TRASH : row.row)) * 8;
+#if STREAM_ROWS
     stream_at[k] = (lane / 16 * STREAM_ROWS + (row.point < 0 ? BOARDS * POINTS : row.board * POINTS + row.point)) * 8;
+#endif
   }
   Weights pipeline(shared, weights);
   float sums[TILES][SUMS];
-  u32 stream[IN_REGISTERS ? TILES : 1][IN_REGISTERS ? SUMS / 2 : 1];
 
   for (long long set = blockIdx.x; set * BOARDS < BATCH; set += gridDim.x) {
     const long long first = set * BOARDS + team * IN_TEAM;
@@ -491,20 +495,14 @@ __device__ inline void work(Shared& shared, const bf16* x, const bf16* weights, 
       const auto activate_biased = [](float a, float b, float2 by) { return activated(a + by.x, b + by.y); };
       bf16* const rows = shared.rows[0][0];
       constexpr Channels<0, CHANNELS> ALL;
-#ifdef NOEPI
-      if (kind != NECK) {
-        team_sync(team);
-        continue;
-      }
-#endif
       if (kind == STEM || kind == SECOND || kind == SECOND_POOLED) {
-#if TEAMS == 2 && CHANNELS == 96
-#pragma unroll
-        for (int k = 0; k < TILES * SUMS / 2; k++)
-          stream[k / (SUMS / 2)][k % (SUMS / 2)] =
-              two(sums[k / (SUMS / 2)][k % (SUMS / 2) * 2], sums[k / (SUMS / 2)][k % (SUMS / 2) * 2 + 1]);
-#else
+#if STREAM_ROWS
         put(ALL, shared.stream[0][0], stream_at, STREAM_ROWS, nothing, pack);
+#else
+#pragma unroll
+        for (int tile = 0; tile < TILES; tile++)
+#pragma unroll
+          for (int k = 0; k < SUMS / 2; k++) stream[tile][k] = two(sums[tile][k * 2], sums[tile][k * 2 + 1]);
 #endif
         struct Affine { float2 scale, offset; };
         const auto affine = [&](int channel) { return Affine{bias(channel), bias(CHANNELS + channel)}; };
@@ -541,11 +539,11 @@ __device__ inline void work(Shared& shared, const bf16* x, const bf16* weights, 
         for (int tile = 0; tile < TILES; tile++)
 #pragma unroll
           for (int group = 0; group < CHANNELS / 8; group += 2) {
-#if TEAMS == 2 && CHANNELS == 96
-            const u32* four = stream[tile] + group * 2;
-#else
+#if STREAM_ROWS
             u32 four[4];
             get_matrices(shared.stream[0][0] + stream_at[tile] + group * STREAM_ROWS * 8, four);
+#else
+            const u32* four = stream[tile] + group * 2;
 #endif
 #pragma unroll
             for (int k = 0; k < 4; k++) {

@@ -27,7 +27,8 @@ _CHANNELS = (96, 128)
 _ROWS = 384  # that a block of threads has: the points of its boards, and empty ones
 _LEAST_SHARE = 0.65  # of the rows that points must have: with fewer, the layers are faster
 _MOST_SHARED = 227 * 1024  # bytes
-_WIDEST_TEAMS = 96  # channels
+_WIDEST_TEAMS = 96  # channels for which two teams are faster than one
+_MOST_IN_REGISTERS = 288  # channels of a thread's tiles, if it also keeps the residual stream of these
 _MOST_PARTS = 12  # of a board that is pooled, each by a thread
 _FEWEST_STAGES, _MOST_STAGES = 3, 8
 
@@ -115,18 +116,21 @@ class PackedTower(nnx.Module):
                 LAYERS=len(self.kinds),
                 KINDS="{" + ", ".join(map(str, self.kinds)) + "}",
                 BATCH=batch,
+                LINES=plan.lines,
                 GROUPS=plan.groups,
                 TEAMS=plan.teams,
+                TILES=plan.tiles,
+                STREAM_ROWS=plan.stream,
                 DEPTH=plan.depth,
                 SLICES=plan.slices,
                 SHARED=plan.shared,
             ),
             shared=plan.shared,
             hopper=True,
+            persistent=True,
         )
         out = jax.ShapeDtypeStruct((batch, height, width, self.outputs), x.dtype)
-        blocks = min(-(-batch // plan.boards), gpu.processors())
-        (found,) = gpu.call(program, [x, self.weights[...], self.numbers[...]], [out], blocks=blocks)
+        (found,) = gpu.call(program, [x, self.weights[...], self.numbers[...]], [out], blocks=-(-batch // plan.boards))
         return found
 
 
@@ -153,40 +157,47 @@ class _Plan(NamedTuple):
     """How a block of threads uses its memory."""
 
     boards: int  # at once
+    lines: bool  # whether a tile of 64 rows is a board of 8 x 8
     groups: int  # of boards, each with half of the rows or all of them
-    teams: int  # of threads: one for all boards, or one for each group
+    teams: int  # of threads: one for all boards, or two with half of the boards each
+    workers: int  # threads that multiply
+    tiles: int  # of 64 rows for each 128 of them
+    stream: int  # rows of the residual stream in shared memory; 0: it is in registers
     shared: int  # bytes
     depth: int  # stages of weights
     slices: int  # of 16 inputs in a stage, at most
 
-    @property
-    def workers(self) -> int:
-        """Threads that multiply."""
-        return 256 if self.teams == 2 else 384
-
 
 def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
     """None if the program does not support them."""
-    stride, pitch, length = width + 1, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
-    boards, groups = max((groups * max((_ROWS // groups - length) // pitch + 1, 0), groups) for groups in (1, 2))
-    if boards * height * width < _LEAST_SHARE * _ROWS:
-        return None
-    teams = 2 if groups == 2 and channels <= _WIDEST_TEAMS and boards * pooled <= 512 else 1
-    workers = 256 if teams == 2 else 384
-    pairs = boards * pooled // 2
+    halo, pitch, length = width + 2, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
+    lines = height == width == 8
+    if lines:
+        groups, teams, tiles = 1, 2, 3 if channels == 96 else 2
+        boards = 2 * tiles
+        rows = boards * pitch
+    else:
+        boards, groups = max((groups * max((_ROWS // groups - length) // pitch + 1, 0), groups) for groups in (1, 2))
+        if boards * height * width < _LEAST_SHARE * _ROWS:
+            return None
+        teams = 2 if groups == 2 and channels <= _WIDEST_TEAMS and boards * pooled <= 512 else 1
+        rows, tiles = _ROWS, 3 if teams == 2 else 2
+    workers, pairs = 256 if teams == 2 else 384, boards * pooled // 2
     if pairs > workers:
         return None
-    rows = stride + 1 + groups * (_ROWS // groups + stride + 1) + 1
-    stream = 0 if teams == 2 and channels == 96 else boards * height * width + 1
+    rows += (groups + 1) * halo + 1
+    stream = 0 if teams == 2 and tiles * channels <= _MOST_IN_REGISTERS else boards * height * width + 1
     parts = min(workers // pairs, _MOST_PARTS) if pairs else 0
     pool = 4 * (max(4 * pairs * parts, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
     # The rows, the residual stream, numbers of the layer for each team, the pool, and alignment.
     fixed = 2 * channels * (rows + stream + 4 * teams) + pool + 256
-    for slices in range(channels // 16, 0, -2):
+    # All stages of a layer have the same size. Two teams need more of them, because one is some stages behind the other.
+    for slices in (slices for slices in range(channels // 16, 0, -1) if channels // 16 % slices == 0):
         stage = 32 * channels * slices + 16  # with two barriers
         depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
-        if depth >= _FEWEST_STAGES:
-            return _Plan(boards, groups, teams, fixed + depth * stage, depth, slices)
+        if depth >= (_FEWEST_STAGES if stream else 2 * _FEWEST_STAGES):
+            shared = fixed + depth * stage
+            return _Plan(boards, lines, groups, teams, workers, tiles, stream, shared, depth, slices)
     return None
 
 
