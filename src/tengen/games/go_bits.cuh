@@ -33,7 +33,6 @@ __device__ Bits on_board() { return whole_board(typename Count<WORDS>::type()); 
   return made;
 
 __device__ int place_of(int point) { return point / SIZE * STRIDE + point % SIZE; }
-__device__ bool has(const Bits& bits, int place) { return bits.word[place >> 5] >> (place & 31) & 1; }
 __device__ Bits none() { EACH_WORD(0) }
 __device__ Bits one(int place) { EACH_WORD(k == place >> 5 ? 1u << (place & 31) : 0) }
 __device__ Bits operator&(const Bits& a, const Bits& b) { EACH_WORD(a.word[k] & b.word[k]) }
@@ -51,6 +50,8 @@ __device__ bool any(const Bits& bits) {
   for (int k = 0; k < WORDS; k++) all |= bits.word[k];
   return all != 0;
 }
+// Finding the word by its number would need memory, because registers have none.
+__device__ bool has(const Bits& bits, int place) { return any(bits & one(place)); }
 __device__ bool equal(const Bits& a, const Bits& b) {
   u32 differ = 0;
 #pragma unroll

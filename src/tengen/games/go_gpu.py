@@ -13,7 +13,8 @@ from tengen.gpu.program import defines
 # Bits of the marks of a point. The first twelve are the planes of the observation, in their order.
 LEGAL = 1 << 12
 _THREADS = 128  # in a block
-_READING = {True: (8, 256, 4), False: (1, 128, 8)}  # ladders on a small board: games, threads, readers of each warp
+# Ladders on a small board, on a large one: games and threads of a block, blocks of a multiprocessor, readers of a warp.
+_READING = {True: (8, 256, 4, 4), False: (1, 128, 1, 8)}
 
 
 class GoPosition(NamedTuple):
@@ -132,14 +133,15 @@ def katago(
     the points of Black and White, as `go_katago.areas` does. What is not wanted stays 0.
     """
     batch, points = chains.shape
-    games, threads, readers = _READING[points <= 128]
+    games, threads, blocks, readers = _READING[points <= 128]
     program = gpu.Program(
         "games/go_katago.cu",
         "go_katago",
         threads=threads,
         defines=defines(
-            SIZE=size, BATCH=batch, GAMES=games, THREADS=threads, READERS=readers, LADDERS=ladders, AREAS=areas,
-            MOVES=moves, DEPTH=depth, EXACT=2 * depth >= 3 * points, SUICIDE=suicide, CHAIN=_chain(chains.dtype),
+            SIZE=size, BATCH=batch, GAMES=games, THREADS=threads, BLOCKS=blocks, READERS=readers,
+            LADDERS=ladders, AREAS=areas, MOVES=moves, DEPTH=depth, EXACT=2 * depth >= 3 * points, SUICIDE=suicide,
+            CHAIN=_chain(chains.dtype),
         ),
         header="games/go_bits.cuh",
     )  # fmt: skip

@@ -4,9 +4,10 @@
 // next: a thread that works alone, on boards of bits. A ladder may be twenty times as long as most, and the program takes
 // as long as the longest; so only a few threads of each warp are readers, which do not wait for each other often.
 //
-// Defined by the caller: SIZE, BATCH, GAMES (per block), THREADS, READERS (per warp), LADDERS and AREAS (0 or 1: whether
-// they are wanted), MOVES, DEPTH and EXACT (the limits of a ladder), SUICIDE (0 or 1), CHAIN (the type of a chain's number
-// in memory). A point of `chains` is 0 if it is empty, otherwise 1 + 2 * root + colour, where root is a stone of the chain.
+// Defined by the caller: SIZE, BATCH, GAMES (per block), THREADS, BLOCKS (at least, on a multiprocessor at once), READERS
+// (per warp), LADDERS and AREAS (0 or 1: whether they are wanted), MOVES, DEPTH and EXACT (the limits of a ladder), SUICIDE
+// (0 or 1), CHAIN (the type of a chain's number in memory). A point of `chains` is 0 if it is empty, otherwise
+// 1 + 2 * root + colour, where root is a stone of the chain.
 
 constexpr int POINTS = SIZE * SIZE;
 constexpr int PACKED = (POINTS + 31) / 32;  // words of a result
@@ -16,14 +17,16 @@ constexpr int PACKED = (POINTS + 31) / 32;  // words of a result
 enum { UNDECIDED, CAPTURED, ESCAPED };
 
 // A position of a ladder and the moves that were not tried.
-struct Ladder {
+struct Branch {
   Bits stones[2];  // the defender's, the attacker's
   Bits chain;      // that is attacked
-  Bits near;       // the points around it
   Bits first;      // these moves come first, in the order of their points
   i16 then;        // and this one last
   i16 ko;
   int depth;       // the attacker is to move if it is odd
+};
+struct Ladder : Branch {
+  Bits near;  // the points around the chain
 };
 
 __device__ Bits empty_of(const Ladder& now) { return without(on_board(), now.stones[0] | now.stones[1]); }
@@ -135,7 +138,7 @@ __device__ int after_defence(Ladder& now, int place) {
 
 // Whether the chain is captured, after an attack on it or with its owner to move.
 __device__ bool falls(const Bits& defender, const Bits& attacker, int stone, int attack) {
-  Ladder waiting[DEPTH];  // positions with a move that was not tried
+  Branch waiting[DEPTH];  // positions with a move that was not tried
   int others = 0;
   Ladder now;
   now.stones[0] = defender;
@@ -166,7 +169,8 @@ __device__ bool falls(const Bits& defender, const Bits& attacker, int stone, int
     // A decided position decides those before it, up to one where the side that it is bad for has another move.
     while (others > 0 && (waiting[others - 1].depth & 1) != (found == ESCAPED)) others--;
     if (others == 0) break;
-    now = waiting[--others];
+    (Branch&)now = waiting[--others];
+    now.near = around(now.chain);
     found = UNDECIDED;
   }
   return found == CAPTURED;
@@ -211,7 +215,7 @@ __device__ Area area_of(const Bits own, const Bits other) {
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) go_katago(
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) go_katago(
     const CHAIN* chains, const i16* ko, const int* turn, u32* packed) {
   constexpr int MOST = GAMES * POINTS, UNATTACKED = 1023;
   __shared__ Bits stones[GAMES][2], found[GAMES][4];
@@ -291,8 +295,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) go_katago(
     const int start = k % PACKED * 32;
     const Bits& bits = found[k / PACKED / 4][k / PACKED % 4];
     u32 word = 0;
-    for (int point = start; point < min(start + 32, POINTS); point++)
-      word |= (u32)has(bits, place_of(point)) << (point - start);
+    for (int point = start; point < min(start + 32, POINTS); point++) {
+      const int place = place_of(point);
+      word |= (bits.word[place >> 5] >> (place & 31) & 1) << (point - start);
+    }
     packed[first * 4 * PACKED + k] = word;
   }
 }

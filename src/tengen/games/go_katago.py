@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -73,15 +74,17 @@ def marks(
     mine, theirs = jnp.where(turn == 0, area, area[::-1])
     own = plain.astype(jnp.int32)
     found = (own & 0b1111111) | ((own >> 7 & 0b11111) << 9)
-    masks = go_gpu.unpack(jnp.stack([now, one, two, attacks, mine, theirs]), len(plain)).astype(jnp.int32)
-    return found | (masks << jnp.arange(14, 20)[:, None]).sum(0, dtype=jnp.int32)
+    for plane, bits in enumerate([now, one, two, attacks, mine, theirs], start=14):
+        found |= go_gpu.unpack(bits, len(plain)).astype(jnp.int32) << plane
+    return found
 
 
 def scalars(plain: Float32[Array, " 11"]) -> Float32[Array, " 19"]:
     """All scalars, given those of Tengen's own observation; the rest belongs to rules that Tengen does not have."""
-    nothing = jnp.float32(0)
-    known = dict(zip(FROM_TENGEN, plain, strict=True))
-    return jnp.stack([known.get(number, nothing) for number in range(len(SCALARS))])
+    places: list[Any] = [jnp.float32(0)] * len(SCALARS)
+    for number, value in zip(FROM_TENGEN, plain, strict=True):
+        places[number] = value
+    return jnp.stack(places)
 
 
 # Areas
@@ -110,7 +113,7 @@ def seen_on_gpu(
     """Ladders and areas of a batch of boards, by one GPU program if ladders are bounded. See `go_gpu.katago`."""
     if limits != go_ladders.full_limits(size):
         return go_gpu.katago(chains, ko, turn, size, suicide, *limits)
-    captured, attacks = jax.vmap(lambda *board: go_ladders.read(*board, size, limits))(chains, ko, turn)
+    captured, attacks = jax.vmap(partial(go_ladders.read, size=size, limits=limits))(chains, ko, turn)
     return go_gpu.pack(jnp.concatenate([captured[:, None], attacks[:, None], _finding(size, suicide)(chains)], 1))
 
 
