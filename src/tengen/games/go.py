@@ -243,17 +243,18 @@ class Go(Game[GoState]):
             max_moves=self.max_moves,
         )
         before = go_gpu.GoPosition(*(getattr(states, name) for name in go_gpu.GoPosition._fields))
-        after, seen = go_gpu.move_and_look(fixed, before, states.history, actions, stay, self._keys)
-        moved = states._replace(**after._asdict())
+        new, seen = go_gpu.move_and_look(fixed, before, states.history, actions, stay, self._keys)
+        moved = states._replace(**new._asdict())
         moved = moved._replace(history=jax.vmap(self._history)(moved))
         marks, scalars = seen.marks, jax.vmap(self._scalars)(moved)
         if states.ladders is not None:
             now = moved.chains, moved.ko, moved.turn.astype(jnp.int32)
             found = go_katago.seen_on_gpu(*now, self.size, self.options.suicide, self._ladder_limits)
-            ladders = jax.vmap(go_katago.after)(states.ladders, found[:, 0], found[:, 1])
             rests = (moved.moves == states.moves)[:, None, None]
-            moved = moved._replace(ladders=jnp.where(rests, states.ladders, ladders))
-            marks = jax.vmap(go_katago.marks)(marks, moved.ladders, found[:, 2:], moved.turn, moved.last)
+            after = jax.vmap(go_katago.after)(states.ladders, found[:, 0], found[:, 1])
+            ladders = jnp.where(rests, states.ladders, after)
+            moved = moved._replace(ladders=ladders)
+            marks = jax.vmap(go_katago.marks)(marks, ladders, found[:, 2:], moved.turn, moved.last)
             # Otherwise the compiler would compute the marks of a point again for each of its planes.
             marks, scalars = lax.optimization_barrier(marks), jax.vmap(go_katago.scalars)(scalars)
         over = seen.ended > 0
