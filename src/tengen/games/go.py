@@ -255,8 +255,8 @@ class Go(Game[GoState]):
             ladders = jnp.where(rests, states.ladders, after)
             moved = moved._replace(ladders=ladders)
             marks = jax.vmap(go_katago.marks)(marks, ladders, found[:, 2:], moved.turn, moved.last)
-            # Otherwise the compiler would compute the marks of a point again for each of its planes.
-            marks, scalars = lax.optimization_barrier(marks), jax.vmap(go_katago.scalars)(scalars)
+            # Otherwise the compiler would compute the marks of a point again for each of its planes, and so on.
+            marks, scalars = lax.optimization_barrier((marks, jax.vmap(go_katago.scalars)(scalars)))
         over = seen.ended > 0
         score = jnp.where(over, (2 * seen.area - states.komi).astype(jnp.float32) / 2, 0)
         legal = jnp.concatenate([(seen.marks & go_gpu.LEGAL) > 0, ~over[:, None]], 1)

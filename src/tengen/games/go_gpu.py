@@ -13,8 +13,8 @@ from tengen.gpu.program import defines
 # Bits of the marks of a point. The first twelve are the planes of the observation, in their order.
 LEGAL = 1 << 12
 _THREADS = 128  # in a block
-# Ladders on a small board, on a large one: games and threads of a block, blocks of a multiprocessor, readers of a warp.
-_READING = {True: (8, 256, 4, 4), False: (1, 128, 1, 8)}
+# Ladders on small boards, and on large ones: games and threads of a block, blocks on a multiprocessor.
+_READING = {True: (8, 256, 4), False: (1, 128, 1)}
 
 
 class GoPosition(NamedTuple):
@@ -133,13 +133,13 @@ def katago(
     the points of Black and White, as `go_katago.areas` does. What is not wanted stays 0.
     """
     batch, points = chains.shape
-    games, threads, blocks, readers = _READING[points <= 128]
+    games, threads, blocks = _READING[points <= 128]
     program = gpu.Program(
         "games/go_katago.cu",
         "go_katago",
         threads=threads,
         defines=defines(
-            SIZE=size, BATCH=batch, GAMES=games, THREADS=threads, BLOCKS=blocks, READERS=readers,
+            SIZE=size, BATCH=batch, GAMES=games, THREADS=threads, BLOCKS=blocks,
             LADDERS=ladders, AREAS=areas, MOVES=moves, DEPTH=depth, EXACT=2 * depth >= 3 * points, SUICIDE=suicide,
             CHAIN=_chain(chains.dtype),
         ),

@@ -1,13 +1,13 @@
 // The ladders and areas of a batch of boards, as go_ladders.py and go_katago.py find them. See go_gpu.py for the arguments.
 //
-// The games of a block share a queue of ladders and one of areas (of one colour each), from which each reader takes the
-// next: a thread that works alone, on boards of bits. A ladder may be twenty times as long as most, and the program takes
-// as long as the longest; so only a few threads of each warp are readers, which do not wait for each other often.
+// A thread reads a ladder of the games of its block, or finds the area of a colour, alone and on boards of bits. A ladder may
+// be twenty times as long as most, and the program takes as long as the longest. So the ladders are dealt out to the warps
+// in turn: long ones then soon have a warp for themselves, and do not wait for other threads.
 //
-// Defined by the caller: SIZE, BATCH, GAMES (per block), THREADS, BLOCKS (at least, on a multiprocessor at once), READERS
-// (per warp), LADDERS and AREAS (0 or 1: whether they are wanted), MOVES, DEPTH and EXACT (the limits of a ladder), SUICIDE
-// (0 or 1), CHAIN (the type of a chain's number in memory). A point of `chains` is 0 if it is empty, otherwise
-// 1 + 2 * root + colour, where root is a stone of the chain.
+// Defined by the caller: SIZE, BATCH, GAMES (per block), THREADS, BLOCKS (at least, on a multiprocessor at once), LADDERS and
+// AREAS (0 or 1: whether they are wanted), MOVES, DEPTH and EXACT (the limits of a ladder), SUICIDE (0 or 1), CHAIN (the type
+// of a chain's number in memory). A point of `chains` is 0 if it is empty, otherwise 1 + 2 * root + colour, where root is a
+// stone of the chain.
 
 constexpr int POINTS = SIZE * SIZE;
 constexpr int PACKED = (POINTS + 31) / 32;  // words of a result
@@ -222,15 +222,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) go_katago(
   __shared__ Area areas[GAMES][2];
   __shared__ u32 tasks[LADDERS ? 2 * MOST : 1];
   __shared__ u16 roots[LADDERS ? MOST : 1];
-  __shared__ int chains_here, added, taken, areas_taken;
+  __shared__ int chains_here, added;
   const int first = blockIdx.x * GAMES, games = min(GAMES, BATCH - first);
-  const bool reads = threadIdx.x % 32 < READERS;
+  const int reader = threadIdx.x % 32 * (THREADS / 32) + threadIdx.x / 32;  // neighbours are in different warps
   for (int k = threadIdx.x; k < GAMES * WORDS; k += THREADS) {
     const int game = k / WORDS, word = k % WORDS;
     stones[game][0].word[word] = stones[game][1].word[word] = 0;
     for (int row = 0; row < 4; row++) found[game][row].word[word] = 0;
   }
-  if (threadIdx.x == 0) chains_here = added = taken = areas_taken = 0;
+  if (threadIdx.x == 0) chains_here = added = 0;
   __syncthreads();
   for (int k = threadIdx.x; k < games * POINTS; k += THREADS) {
     const int chain = chains[first * POINTS + k], point = k % POINTS, place = place_of(point);
@@ -263,14 +263,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) go_katago(
   }
   __syncthreads();
 
-  // Warps that find areas begin with those, because readers of one warp that do different things wait for each other.
-  if (AREAS && reads && threadIdx.x >= THREADS / 2)
-    for (int area; (area = atomicAdd(&areas_taken, 1)) < 2 * games;) {
-      const int game = area / 2, colour = area % 2;
+  if (AREAS)
+    for (int k = reader; k < 2 * games; k += THREADS) {
+      const int game = k / 2, colour = k % 2;
       areas[game][colour] = area_of(stones[game][colour], stones[game][1 - colour]);
     }
-  if (LADDERS && reads)
-    for (int task; (task = atomicAdd(&taken, 1)) < added;) {
+  if (LADDERS)
+    for (int task = reader; task < added; task += THREADS) {
       const int k = tasks[task] / 1024, attack = tasks[task] % 1024, game = k / POINTS, stone = place_of(k % POINTS);
       const int colour = has(stones[game][1], stone);
       const Bits &own = stones[game][colour], &other = stones[game][1 - colour];
