@@ -63,7 +63,7 @@ from tengen.config.sections import Config
 from tengen.monitor.display import Display
 from tengen.monitor.run_view import RunView
 from tengen.run import metrics
-from tengen.selfplay.finished import Finished
+from tengen.selfplay.history import Finished
 from tengen.words import short
 
 _PROCESSES = 4  # of Ray, that stand for all actors

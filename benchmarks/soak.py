@@ -21,8 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tengen.protocol.encoding import decode, encode
-from tengen.protocol.messages import Error, NetworkExported, Shutdown, StartTraining, TrainingStatus
+from tengen.protocol.messages import Error, NetworkExported, Shutdown, StartTraining, TrainingStatus, decode, encode
 from tests.helpers.daemon_data import chunk, overrides
 from tests.helpers.upload_receiver import Receiver, receiving
 

@@ -81,7 +81,7 @@ def processor_seconds(process: int) -> float:
 
 def speed(service: Service, seconds: float) -> float:
     """Steps a second, over about so many seconds, from one step to another."""
-    session = service.core.session
+    session = service.cycle.session
     assert session is not None
     first = session.trainer.step
     while session.trainer.step == first:  # a piece of work ends
@@ -110,7 +110,7 @@ def main() -> int:
             chunk(base / "selfplay", number, 500)
         with Quiet(base, changes) as service:
             service.open(None, None, socket, "tic_tac_toe")
-            eventually(lambda: service.core.session is not None and service.core.session.trainer.step > 50)
+            eventually(lambda: service.cycle.session is not None and service.cycle.session.trainer.step > 50)
             found: dict[bool, list[float]] = {False: [], True: []}
             used: list[float] = []  # share of one core that the dashboard takes
             for _ in range(args.pairs):
@@ -125,8 +125,8 @@ def main() -> int:
                 service.watched = False
                 alone, watched = found[False][-1], found[True][-1]
                 print(f"{alone:9.1f} steps/s alone, {watched:9.1f} watched: {watched / alone:.4f}", flush=True)
-            service.core.post(messages.Shutdown())
-            service.core.ended.wait(60)
+            service.cycle.post(messages.Shutdown())
+            service.cycle.ended.wait(60)
     ratios = [watched / alone for alone, watched in zip(found[False], found[True], strict=True)]
     print(f"median of {args.pairs} pairs: {statistics.median(ratios):.4f} of the speed")
     print(f"the dashboard takes {100 * statistics.median(used):.1f} % of one core")

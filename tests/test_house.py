@@ -131,6 +131,20 @@ def test_the_map_names_every_room_and_only_files_that_exist() -> None:
     assert not [place for place in places if f"`{place}`" not in text and not place.startswith("py.")]
 
 
+def test_the_walk_of_a_position_opens_at_most_thirty_files() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## The walk of a position")[2]
+    walk = re.findall(r"^\| \d+ \| `(\S+)` \|", text, re.MULTILINE)
+    assert 25 < len(walk) <= 30
+    assert len(set(walk)) == len(walk)
+    entered: list[str] = []  # rooms that have been entered and not left
+    left: set[str] = set()
+    for room in (file.partition("/")[0] for file in walk):
+        while room in entered and entered[-1] != room:  # a return to a caller
+            left.add(entered.pop())
+        assert room not in left
+        entered += [] if room in entered else [room]
+
+
 def test_declared_shapes_are_checked_in_tests_alone() -> None:
     game = games.make("tic_tac_toe")
     state = game.init(jax.random.key(0))

@@ -1,5 +1,7 @@
 """Errors for users."""
 
+from collections.abc import Iterable
+
 
 class TengenError(Exception):
     """An error that the user can fix. The command line prints it without a traceback and exits with 2."""
@@ -19,3 +21,11 @@ class Diverged(TengenError):
     def at(cls, step: int, what: str) -> "Diverged":
         """The error for the step at which this was noticed."""
         return cls(f"{cls.BEGINNING} at step {step:,}: {what}")
+
+
+class ConfigError(TengenError):
+    """A configuration that cannot be used: one line for each problem."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))

@@ -68,7 +68,7 @@ def load(reference: str, what: str) -> Any:
 
 
 def import_module(name: str, wanted: str) -> ModuleType:
-    """The module. Raises OptionError, whose message begins with `wanted`, if there is none or importing it fails."""
+    """The module. OptionError, whose message begins with `wanted`, if it does not exist or cannot be imported."""
     _make_current_directory_importable()
     _brought.add(name.rpartition(".")[0] or name)
     try:

@@ -49,7 +49,7 @@ def devices_elsewhere() -> tuple[str, int]:
 
 
 def restricted(backend: str, devices: Sequence[int], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables with which a new process sees only these of the devices that JAX finds in this environment."""
+    """Environment variables that show a new process only these devices, numbered as JAX finds them here."""
     if backend == "cpu":  # virtual devices, which are all alike
         flags = f"{environment.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={len(devices)}"
         return {"XLA_FLAGS": flags.strip()}

@@ -12,8 +12,16 @@ from typing import Any
 
 import pytest
 
-from tengen.protocol.encoding import decode, encode
-from tengen.protocol.messages import Error, Log, NetworkExported, Shutdown, StartTraining, TrainingStatus
+from tengen.protocol.messages import (
+    Error,
+    Log,
+    NetworkExported,
+    Shutdown,
+    StartTraining,
+    TrainingStatus,
+    decode,
+    encode,
+)
 from tests.helpers.daemon_data import chunks, overrides
 from tests.helpers.patience import LONG, eventually
 

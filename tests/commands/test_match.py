@@ -16,6 +16,7 @@ from tengen import match as arena
 from tengen.commands import main
 from tengen.data.records.moves import replay
 from tengen.data.records.records import load_records
+from tengen.match import players
 from tengen.nets import saving
 from tests.helpers.foreign_engines import GNUGO, STOCKFISH, fake
 from tests.helpers.patience import LONG, eventually
@@ -87,6 +88,22 @@ def test_networks_of_two_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str
     about = json.loads((tmp_path / "m" / "match.json").read_text())
     assert about["players"]["b"]["path"] == str(tmp_path / "run" / "models" / "large")
     assert (about["search"]["simulations"], about["search"]["noise_share"]) == (2, 0.0)
+    assert "search_of_b" not in about
+
+
+@pytest.mark.slow
+def test_a_network_against_itself_with_another_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = save(tmp_path / "net", "tic_tac_toe", "b1c8", 0)
+    words = [net, net, "--games", 4, "--simulations", 2, "--out", tmp_path / "m", "--set", "search.fpu_reduction=0.3"]
+    words += ["--set", "a.search.c_init=2", "--set", "b.search.simulations=3"]
+    assert match(*words) == 0
+    assert "net - net#2: " in capsys.readouterr().out
+    about = json.loads((tmp_path / "m" / "match.json").read_text())
+    settings = [about[key] for key in ("search", "search_of_b")]
+    told = [[one[name] for name in ("c_init", "simulations", "fpu_reduction")] for one in settings]
+    assert told == [[2.0, 2, 0.3], [players.PLAYING["c_init"], 3, 0.3]]
+    assert match(*words[:-1], "b.search.simulations=4") == 2
+    assert "search_of_b.simulations: 3 -> 4" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -119,8 +136,10 @@ def test_a_change_between_is_named(tmp_path: Path, capsys: pytest.CaptureFixture
         (["random", "random", "--game", "go9", "--games", "3"], "expected an even number"),
         (["random", "random", "--game", "go9", "--games", "0"], "at least 1"),
         (["random", "random", "--game", "go9", "--seed", "-1"], "--seed"),
-        (["random", "random", "--game", "go9", "--set", "train.batch=3"], "expected game.KEY or search.KEY"),
+        (["random", "random", "--game", "go9", "--set", "train.batch=3"], "expected game.KEY, search.KEY"),
         (["random", "random", "--game", "go9", "--set", "search.speed=3"], "search: speed"),
+        (["random", "random", "--game", "go9", "--set", "b.search.speed=3"], "b.search: speed"),
+        (["random", "random", "--game", "go9", "--set", "b.game.size=3"], "or b.search.KEY"),
         (["random", "random", "--game", "go9", "--set", "game.size=1"], "go: size"),
         (["random", "gtp:gnugo", "--game", "go9", "--seconds-per-move", "0"], "seconds above 0"),
         (["random", "uci:x", "--game", "go9", "--uci-option", "Hash"], "expected NAME=VALUE"),

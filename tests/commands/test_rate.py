@@ -105,9 +105,6 @@ def test_a_table_needs_no_games_to_be_played(tmp_path: Path, capsys: pytest.Capt
         (["--json", "nowhere/x.json"], "no folder"),
         (["--zero", "nobody", "--no-play"], "--zero nobody"),
         (["--only", "x*"], "--only x*"),
-        pytest.param(
-            ["--games", "100000", "--rounds", "1", "--simulations", "1"], "play fewer games", marks=pytest.mark.slow
-        ),
     ],
 )
 def test_what_is_wrong_is_said(

@@ -11,8 +11,7 @@ import pytest
 from tengen.commands import main
 from tengen.config import load
 from tengen.data.store.store import Store
-from tengen.loop.launching import RunRequest
-from tengen.loop.summaries import strength_words
+from tengen.loop.launching import RunRequest, strength_words
 from tengen.match.ratings import fit
 from tengen.match.results import MatchResult
 from tengen.monitor.strength import RatedStrength

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tengen.commands import main
-from tengen.protocol.encoding import decode
-from tengen.protocol.messages import TrainingStatus
+from tengen.protocol.messages import TrainingStatus, decode
 from tests.helpers.patience import LONG
 from tests.helpers.tiny_runs import settings
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from tengen.config import load, render
 from tengen.config.loading import load_any
-from tengen.config.problems import ConfigError
 from tengen.config.settings.data import WindowSettings
 from tengen.config.settings.rating import RatingSection
 from tengen.config.settings.run import GoalSection
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.config.source import find, shipped
+from tengen.errors import ConfigError
 
 GO5 = """\
 run:
@@ -35,6 +35,7 @@ net:
   spec: null
   options: {}
   start_from: null
+  growth: []
 selfplay:
   games: 8
   sizes: []
@@ -56,8 +57,9 @@ selfplay:
   stages: []
 search:
   {algorithm: puct, simulations: 12, leaves: 1, c_init: 1.5, c_base: 1e4, fpu_reduction: 0.2, root_fpu_reduction: 0,
-   root_temperature: 1.1, noise_share: 0.25, noise_total: 10, forced_playouts: 2, considered: 16, gumbel_scale: 1,
-   value_scale: 0.1, visit_offset: 50, value_range: 0, score_weight: 0, virtual_loss: 1, kernels: plain}
+   root_temperature: 1.1, noise_share: 0.25, noise_total: 10, forced_playouts: 2, lower_bound: 0, considered: 16,
+   gumbel_scale: 1, value_scale: 0.1, visit_offset: 50, value_range: 0, score_weight: 0, virtual_loss: 1,
+   kernels: plain}
 data:
   window: {min_rows: 1000, max_rows: null, exponent: 0.65, growth: 0.4, scale: 500}
   ring_rows: 5000
@@ -302,7 +304,7 @@ def test_an_alias_is_reported_once_and_the_rest_still_checked(file: Path) -> Non
     text = GO5.replace("size: 5", "size: *x").replace("games: 8", "games: no")
     assert problems(file, text) == [
         'game.size: the alias "x" is not supported, write the value (mine.yaml, line 7)',
-        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 21)',
+        'selfplay.games: expected a whole number from 1 to 1000000, got "no" (mine.yaml, line 22)',
     ]
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen.config import load
-from tengen.config.problems import ConfigError
+from tengen.errors import ConfigError
 
 
 def problems(name: str, *overrides: str) -> list[str]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config.problems import ConfigError
 from tengen.config.source import as_config, base_of, find, shipped
+from tengen.errors import ConfigError
 
 
 def problem(config: str | Path) -> str:

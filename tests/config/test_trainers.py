@@ -10,11 +10,11 @@ import pytest
 
 from tengen.config import load, provenance, render
 from tengen.config.loading import from_dict, load_any, load_as
-from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
 from tengen.config.settings.roles import DQNRoleSettings, RoleSettings
 from tengen.config.source import shipped
 from tengen.config.trainers import DQNConfig, TrainerConfig
+from tengen.errors import ConfigError
 from tengen.run.config_file import write
 from tengen.schema import to_dict
 from tests.helpers import paths

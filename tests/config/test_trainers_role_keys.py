@@ -9,8 +9,8 @@ import pytest
 from tengen import games
 from tengen.config import render
 from tengen.config.loading import from_dict, load_any
-from tengen.config.problems import ConfigError
 from tengen.config.trainers import current_key
+from tengen.errors import ConfigError
 from tengen.games.tic_tac_toe import TicTacToe
 from tengen.schema import to_dict
 

@@ -16,7 +16,7 @@ import pytest
 from tengen.daemon.server import STANDARD, DaemonClient, Server
 from tengen.errors import TengenError
 from tengen.protocol import messages
-from tengen.protocol.encoding import decode, encode
+from tengen.protocol.messages import decode, encode
 from tests.helpers.patience import LONG, eventually
 
 STATUS = messages.TrainingStatus("r", 1.0, messages.ScheduleStatus("IDLE", "x" * 10_000, 0.0, 0, 0, 0, 0.0, 0.0))

@@ -33,7 +33,10 @@ def engine(noughts_engine: Engine) -> Engine:
 
 def _consistent(engine: Engine, thought: SearchReport) -> None:
     assert thought.visits == 1 + sum(c.visits for c in thought.candidates)
-    assert [c.visits for c in thought.candidates] == sorted((c.visits for c in thought.candidates), reverse=True)
+    rest = [c.visits for c in thought.candidates[1:]]
+    assert rest == sorted(rest, reverse=True)
+    bounds = [c.value - engine.settings.lower_bound / c.visits**0.5 for c in thought.candidates]
+    assert bounds[0] == max(bounds)
     legal = engine.legal()
     assert all(legal[c.action] and c.line[0] == c.action and -1 <= c.value <= 1 for c in thought.candidates)
 

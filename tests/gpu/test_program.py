@@ -13,7 +13,7 @@ from jax.extend.core import jaxprs_in_params
 from tengen import games, nets, search
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
-from tengen.gpu import nvrtc, program
+from tengen.gpu import program
 from tengen.gpu.program import Program, call, defines
 from tests.helpers.nvrtc import is_available as nvrtc_is_available
 
@@ -101,19 +101,19 @@ def test_ampere_ada_hopper_and_blackwell(capability: int) -> None:
 
 @needs_nvrtc
 def test_a_program_that_is_wrong_is_named_with_its_line() -> None:
-    with pytest.raises(nvrtc.CompilerError, match=r"games/x\.cu: the CUDA compiler rejects(.|\n)*games/x\.cu\(1\)"):
-        nvrtc.compile_ptx("this is no program", "games/x.cu", ["--gpu-architecture=compute_80"])
+    with pytest.raises(program.CompilerError, match=r"games/x\.cu: the CUDA compiler rejects(.|\n)*games/x\.cu\(1\)"):
+        program.compile_ptx("this is no program", "games/x.cu", ["--gpu-architecture=compute_80"])
 
 
 def test_without_the_compiler_one_learns_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvrtc, "_candidates", lambda: iter(["/nowhere/libnvrtc.so.13"]))
-    nvrtc._library.cache_clear()
+    monkeypatch.setattr(program, "_candidates", lambda: iter(["/nowhere/libnvrtc.so.13"]))
+    program._library.cache_clear()
     try:
         assert not nvrtc_is_available()
-        with pytest.raises(nvrtc.CompilerError, match=r"pip install 'tengen-zero\[cuda\]'"):
-            nvrtc.compile_ptx("", "x.cu", [])
+        with pytest.raises(program.CompilerError, match=r"pip install 'tengen-zero\[cuda\]'"):
+            program.compile_ptx("", "x.cu", [])
     finally:
-        nvrtc._library.cache_clear()
+        program._library.cache_clear()
 
 
 def affine(x: Any) -> Any:

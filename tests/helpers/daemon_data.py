@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tengen.daemon.core import Core
+from tengen.daemon.cycle import DaemonCycle
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
@@ -69,10 +69,10 @@ class Told:
 
 
 @contextmanager
-def running(base: Path, *more: str) -> Iterator[tuple[Core, Told]]:
+def running(base: Path, *more: str) -> Iterator[tuple[DaemonCycle, Told]]:
     """A core on its thread, in this process."""
     told = Told()
-    core = Core(told.messages.append, told.log, base, overrides(*more))
+    core = DaemonCycle(told.messages.append, told.log, base, overrides(*more))
     core.start()
     try:
         yield core, told

@@ -13,8 +13,7 @@ import socket
 import sys
 import time
 
-from tengen.protocol.encoding import ProtocolError, decode, encode
-from tengen.protocol.messages import GetStatus, Log, Shutdown, StopTraining
+from tengen.protocol.messages import GetStatus, Log, ProtocolError, Shutdown, StopTraining, decode, encode
 from tests.helpers.dashboard_samples import selfplay_status, status
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tengen.cluster.actor import ActorStatus, GamesChunk, PlayedChunks
 from tengen.cluster.fleet import Fleet
 from tengen.cluster.nodes import NodeShares
-from tengen.selfplay.finished import Finished
+from tengen.selfplay.history import Finished
 from tests.helpers.tiny_runs import tiny
 
 _ANSWERED = ("look", "take", "close", "ready", "refuses")  # at once, by an actor that lives

@@ -4,8 +4,7 @@ import queue
 import threading
 from collections.abc import Iterator
 
-from tengen.engine.gtp.commands import GtpCommands
-from tengen.engine.gtp.session import GtpSession
+from tengen.engine.gtp.commands import GtpCommands, GtpSession
 from tests.helpers.patience import LONG
 
 

@@ -1,11 +1,11 @@
 """Whether there is a compiler for CUDA programs."""
 
-from tengen.gpu import nvrtc
+from tengen.gpu import program
 
 
 def is_available() -> bool:
     try:
-        nvrtc._library()
-    except nvrtc.CompilerError:
+        program._library()
+    except program.CompilerError:
         return False
     return True

@@ -8,11 +8,11 @@ from tests.helpers.recorded_search import Plan
 from tests.helpers.search_positions import DOUBLE_MOVE
 
 NO_FRILLS: dict[str, Any] = {
-    "c_init": 1.0, "c_base": 1e9, "fpu_reduction": 0.0, "noise_share": 0.0, "forced_playouts": 0.0,
+    "c_init": 1.0, "c_base": 1e9, "fpu_reduction": 0.0, "noise_share": 0.0, "forced_playouts": 0.0, "lower_bound": 0.0,
 }  # fmt: skip
 ALL_FRILLS: dict[str, Any] = {
     "c_init": 1.7, "c_base": 50.0, "fpu_reduction": 0.4, "root_fpu_reduction": 0.15, "root_temperature": 1.6,
-    "noise_share": 0.3, "noise_total": 4.0, "forced_playouts": 2.0,
+    "noise_share": 0.3, "noise_total": 4.0, "forced_playouts": 2.0, "lower_bound": 0.3,
 }  # fmt: skip
 STRANGE_GUMBEL: dict[str, Any] = {"gumbel_scale": 2.5, "value_scale": 0.7, "visit_offset": 3.0, "value_range": 0.6}
 

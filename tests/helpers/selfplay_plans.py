@@ -14,7 +14,8 @@ from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.data.format.rows import RowFormat
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
-from tengen.selfplay.finished import Finished, on_host
+from tengen.selfplay.collector import on_host
+from tengen.selfplay.history import Finished
 from tengen.selfplay.playing import Actor, Selfplay
 from tests.helpers import emulator
 from tests.helpers.game_recording import jit, make

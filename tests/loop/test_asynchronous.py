@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from tengen.config.problems import ConfigError
 from tengen.data.format.chunk import write_chunk
 from tengen.data.store.store import Store
-from tengen.errors import OptionError
+from tengen.errors import ConfigError, OptionError
 from tengen.loop import asynchronous
 from tengen.loop.asynchronous import Asynchronous
 from tengen.run import config_file, metrics, part_status

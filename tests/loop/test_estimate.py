@@ -44,6 +44,11 @@ def test_what_a_goal_needs(goal: tuple[float | None, ...], games: float) -> None
     assert FOUND.games(*goal) == pytest.approx(games)
 
 
+def test_a_network_that_grows_is_told_from_the_one_that_was_measured() -> None:
+    *_, last = describe(FOUND, tiny("goal.rows=400", 'net.growth=["0.5:b2c16"]'))
+    assert last.split("  ")[-1] == "b1c8 all the time; the run goes on with b2c16 (net.growth), slower"
+
+
 def test_words() -> None:
     config = tiny("goal.games=600", "goal.steps=1000000")
     assert list(describe(FOUND, config)) == [

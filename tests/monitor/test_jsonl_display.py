@@ -7,8 +7,7 @@ from typing import Any
 from tengen.config.sections import GoalSection
 from tengen.monitor.jsonl_display import JsonlDisplay
 from tengen.monitor.run_view import RunView
-from tengen.protocol.encoding import decode
-from tengen.protocol.messages import TrainingStatus
+from tengen.protocol.messages import TrainingStatus, decode
 from tengen.run.goals import RunCounts
 from tengen.run.part_status import PartStatus
 from tengen.run.status import NetworkCounts, RatedNetwork, RunStatus

@@ -70,7 +70,7 @@ def asked_of(base: Path, memory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 
 
 def test_the_next_process_asks_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tengen.run.chunk_counts._WORTH", 2)
+    monkeypatch.setattr("tengen.monitor.totals._WORTH", 2)
     base, memory = tmp_path / "run", tmp_path / "cache" / "x.json"
     paths = [add(base, 8, finished=9), add(base, 4)]
     assert len(asked_of(base, memory, monkeypatch)[1]) == 2

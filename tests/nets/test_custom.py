@@ -13,8 +13,7 @@ from tengen import games, nets
 from tengen.commands import main
 from tengen.config import load, render
 from tengen.config.loading import from_dict
-from tengen.config.problems import ConfigError
-from tengen.errors import OptionError, TengenError
+from tengen.errors import ConfigError, OptionError, TengenError
 from tengen.nets import custom, saving
 from tengen.run import networks
 from tengen.schema import to_dict

@@ -16,6 +16,7 @@ from tengen.errors import TengenError
 from tengen.games.core import Observation
 from tengen.match import device_match, player_spec, players
 from tengen.nets import models
+from tengen.run import networks
 from tests.helpers.python_models import CENTRE
 
 GAME = games.make("tic_tac_toe")
@@ -70,7 +71,7 @@ def test_mistakes_are_told_with_the_users_file_and_line(name: str, words: str) -
 
 @pytest.mark.slow
 def test_an_engine_thinks_with_a_model() -> None:
-    found = player_spec.find_network(f"{CENTRE}@tic_tac_toe")
+    found = networks.find_network(f"{CENTRE}@tic_tac_toe")
     engine = Engine(found, settings=EngineSettings(visits=20, leaves=2, slots=64))
     report = engine.think()
     assert report.action == 4
@@ -79,7 +80,7 @@ def test_an_engine_thinks_with_a_model() -> None:
     assert view.policy.argmax() == 4
     assert view.win == pytest.approx(0.75)
     with pytest.raises(TengenError, match=f"what does it play\\? Say so at its end, such as {CENTRE}@go9"):
-        player_spec.find_network(CENTRE)
+        networks.find_network(CENTRE)
 
 
 @pytest.mark.slow

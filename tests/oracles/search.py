@@ -348,7 +348,11 @@ class Search:
         """The move at temperature 0."""
         if self.settings.algorithm == "puct":
             likes = self.visits if self.visits.any() else self.policy
-            return int(np.where(self.root.legal, likes, -1).argmax())
+            if self.settings.lower_bound and self.visits.any():
+                likes = np.full(len(self.visits), -np.inf)
+                for move in np.flatnonzero(self.visits):
+                    likes[move] = self.values[move] - self.settings.lower_bound / math.sqrt(self.visits[move])
+            return int(np.where(self.root.legal, likes, -np.inf).argmax())
         now = self.visits - self.base
         most = now[self.root.legal].max()
         return int(np.where(now == most, self.gumbel_scores(), -np.inf).argmax())

@@ -17,9 +17,8 @@ from flax import nnx
 from tengen import train
 from tengen.config import render
 from tengen.config.loading import load_as
-from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
-from tengen.errors import Diverged, OptionError, TengenError
+from tengen.errors import ConfigError, Diverged, OptionError, TengenError
 from tengen.games.players import First, Player, Random
 from tengen.roles import rules as role_rules
 from tengen.schema import to_dict

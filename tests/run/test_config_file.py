@@ -9,8 +9,7 @@ import pytest
 from tengen import files
 from tengen.config import load, render
 from tengen.config.loading import load_any
-from tengen.config.problems import ConfigError
-from tengen.errors import TengenError
+from tengen.errors import ConfigError, TengenError
 from tengen.run import changes
 from tengen.run.config_file import change, check, join, settled, write
 

@@ -48,7 +48,7 @@ def test_a_name_stands_where_a_path_may(run: Path, folder: Path, capsys: pytest.
     assert found.saved.info["configuration"] == "run:\n  seed: 3\n"
     assert found.saved.info["seconds"] == 90.0
     assert player_spec.parse("ttt").kind == "network"
-    assert player_spec.find_network("ttt").path == folder / "ttt.safetensors"
+    assert networks.find_network("ttt").path == folder / "ttt.safetensors"
     capsys.readouterr()
     assert main(["nets", "ttt"]) == 0
     shown = capsys.readouterr().out

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from tengen import search
-from tengen.search.result import SearchResult
+from tengen.config.settings.search import SearchSettings
+from tengen.search.result import SearchResult, lower_bounds
+from tengen.search.selection import NodeRow
 from tests.helpers.game_recording import jit
 from tests.helpers.recorded_search import BATCH, Plan, play
 from tests.helpers.search_plans import FULL_PUCT, GUMBEL
@@ -45,7 +48,23 @@ def test_moves_are_drawn_by_the_policy(plan: Plan) -> None:
 def test_without_temperature_the_move_does_not_depend_on_the_key(plan: Plan) -> None:
     for result, found in drawn(plan, [0.0, 0.0]):
         assert found[result.action] == 1
-        assert result.visits[result.action] == result.visits.max()
+        if plan is GUMBEL:
+            assert result.visits[result.action] == result.visits.max()
+
+
+def row(visits: list[float], means: list[float]) -> NodeRow:
+    one = jnp.zeros(1)
+    counts = jnp.array(visits, jnp.float32)
+    return NodeRow(jnp.zeros(len(visits)), counts, counts * jnp.array(means), one, one, one)
+
+
+def test_a_lower_bound_weighs_values_against_visits() -> None:
+    some = row([9, 4, 1, 0], [0.1, 0.15, 0.3, 0.0])
+    bounds = lower_bounds(some, SearchSettings(lower_bound=0.3))
+    np.testing.assert_allclose(bounds, [0.0, 0.0, 0.0, -np.inf], atol=1e-6)
+    assert lower_bounds(some, SearchSettings(lower_bound=0.2)).argmax() == 2
+    assert lower_bounds(some, SearchSettings(lower_bound=0.6)).argmax() == 0
+    np.testing.assert_array_equal(lower_bounds(some, SearchSettings(lower_bound=0.0)), [9, 4, 1, 0])
 
 
 @pytest.mark.parametrize("plan", [FULL_PUCT, GUMBEL], ids=["puct", "gumbel"])

@@ -26,8 +26,8 @@ from tengen.loop.resuming import since
 from tengen.nets import evaluators
 from tengen.nets.outputs import Evaluation
 from tengen.run.goals import RunCounts
-from tengen.selfplay.collector import Collector
-from tengen.selfplay.finished import Finished, on_host
+from tengen.selfplay.collector import Collector, on_host
+from tengen.selfplay.history import Finished
 from tengen.selfplay.opponents import NOBODY, Opponent
 from tengen.selfplay.playing import Selfplay
 from tests.helpers import lc0_checker

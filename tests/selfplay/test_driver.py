@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tengen.nets import saving
+from tengen.selfplay.collector import on_host
 from tengen.selfplay.driver import NoFiniteNumbers, PlayRounds, SelfplayDriver
-from tengen.selfplay.finished import on_host
 from tests.helpers.tiny_runs import tiny
 
 

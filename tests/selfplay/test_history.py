@@ -15,8 +15,7 @@ from tengen.data.records import text
 from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record
 from tengen.games.targets import Target
-from tengen.selfplay.finished import Finished
-from tengen.selfplay.history import _values, _weight, blank, make_rows
+from tengen.selfplay.history import Finished, _values, _weight, blank, make_rows
 from tests.helpers.game_recording import make
 from tests.helpers.replayed_games import Replay, replays
 from tests.helpers.selfplay_plans import (
@@ -253,9 +252,9 @@ def test_surprise_shifts_weight_between_the_positions_of_a_game() -> None:
 
 def test_values_of_later_searches_are_averaged_until_the_result() -> None:
     value = np.array([[0.5, -0.2, 0.4, 0.9], [0.1, 0.3, 7.0, 7.0]], np.float32)
-    result, length = np.array([[1.0], [-1.0]], np.float32), np.array([4, 2], np.int32)
+    result, length = np.array([[1.0] * 4, [-1.0] * 4], np.float32), np.array([4, 2], np.int32)
     np.testing.assert_array_equal(_values(value, result, length, 0.0)[0], value[0])
-    found = np.asarray(_values(value, np.broadcast_to(result, value.shape), length, 3.0))
+    found = np.asarray(_values(value, result, length, 3.0))
     for game in range(2):
         expected = result[game, 0]
         for ply in reversed(range(length[game])):

@@ -18,7 +18,7 @@ from tengen.errors import TengenError
 from tengen.games.hironaka_players import HOSTS, Fixed
 from tengen.games.players import First
 from tengen.nets import saving
-from tengen.selfplay.finished import on_host
+from tengen.selfplay.collector import on_host
 from tengen.selfplay.opponents import NOBODY, Opponent, opponents, seats
 from tengen.selfplay.playing import Selfplay
 from tests.helpers.game_recording import jit

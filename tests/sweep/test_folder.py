@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config.problems import ConfigError
-from tengen.errors import TengenError
+from tengen.errors import ConfigError, TengenError
 from tengen.sweep import plan
 from tengen.sweep.folder import SweepFolder
 from tengen.sweep.strategies import Job, Round

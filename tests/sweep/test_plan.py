@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tengen import schema
-from tengen.config.problems import ConfigError
-from tengen.errors import OptionError, TengenError
+from tengen.errors import ConfigError, OptionError, TengenError
 from tengen.sweep import plan
 from tengen.sweep.plan import PlannedTrial, SweepPlan
 

@@ -8,8 +8,8 @@ import pytest
 
 from tengen import schema
 from tengen.config import load
-from tengen.config.problems import ConfigError
 from tengen.config.sections import Config
+from tengen.errors import ConfigError
 from tengen.sweep import space
 from tengen.sweep.space import Space, ValueChoice, ValueRange
 

@@ -194,7 +194,7 @@ class BenchTable:
         return f"{event.part}: {event.words} ..." if isinstance(event, Doing) else "measuring ..."
 
     def add(self, event: Event) -> list[str]:
-        """The lines that an event adds."""
+        """Record an event; returns the lines to print for it."""
         if isinstance(event, Figure):
             self._figures[event.name] = event
             return [self._row(event)]

@@ -42,7 +42,7 @@ def in_turn(
 ) -> dict[str, Timing]:
     """Call the functions in turn, `repeats` times each; a call ends when the device has finished.
 
-    In turn, because a device that works for seconds on end slows down, and a busy machine must be busy for all. Two
+    They take turns because a device slows down after seconds of work, and a busy machine should be busy for all. Two
     rounds come before those that count: one that compiles, and one that finds caches, memory and clocks as every later
     one does, so that one repeat measures the same as five.
     """

@@ -30,8 +30,9 @@ from tengen.jax_setup import keep_compiled, use_gpus
 from tengen.loop.components import check_change, check_fits
 from tengen.match import player_spec
 from tengen.nets.specs import FILE_NAME
+from tengen.selfplay.collector import on_host
 from tengen.selfplay.driver import PlayRounds, SelfplayDriver
-from tengen.selfplay.finished import Finished, on_host
+from tengen.selfplay.history import Finished
 
 _SECONDS = 5.0  # of playing before finished games are handed over, unless there are enough for a file before
 

@@ -164,7 +164,7 @@ class RayCluster(CheckedNodes):
 
 
 class _LearnerSeat:
-    """Holds the learner's GPUs, so that Ray gives them to nobody else."""
+    """Reserves the learner's GPUs in Ray."""
 
     def gpus(self) -> list[Any]:
         import ray
@@ -187,7 +187,7 @@ def different(node: str, versions: dict[str, str]) -> str:
 def connected(address: str | None, settings: ClusterSettings) -> Iterator[RayCluster]:
     """The cluster at an address, or one of this machine alone, as in `joined`. The learner's GPUs are reserved.
 
-    TengenError if there is none, or if its nodes cannot take part.
+    TengenError if no cluster answers, or if its nodes cannot take part.
     """
     with joined(address) as ray:
         cluster = RayCluster(ray, settings)

@@ -29,7 +29,7 @@ from tengen.config.sections import Config
 from tengen.errors import TengenError
 from tengen.loop.parts.running import Once
 from tengen.selfplay.driver import NoFiniteNumbers
-from tengen.selfplay.finished import Finished
+from tengen.selfplay.history import Finished
 
 SESSIONS = 1 << 16
 """Actors that one start of a run can number: the n-th has the session SESSIONS * (start of the run) + n."""
@@ -270,7 +270,7 @@ class Fleet:
                 self._lose(member, f"does not answer for {self._patience(member):.0f} s")
 
     def _patience(self, member: FleetActor) -> float:
-        """Seconds in which an actor must answer; if there are more than fit, one that never has may have no place."""
+        """Seconds in which an actor must answer. One that has never answered may still wait for a free place."""
         if member.status is not None:
             return self._silent
         fits = len(self.members) <= self._room - self._reserved

@@ -46,7 +46,7 @@ class NodeShares:
 def read_nodes(found: Iterable[Mapping[str, Any]], names: dict[str, str]) -> list[ClusterNode]:
     """The living nodes among those of `ray.nodes()`.
 
-    `names` keeps their names for people, by Ray's: that of the machine, with a number if it has had other nodes.
+    `names` maps Ray's names of nodes to those of their machines, with a number if a machine had other nodes before.
     """
     nodes: list[ClusterNode] = []
     for node in found:

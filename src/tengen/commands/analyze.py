@@ -5,8 +5,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tengen.commands.arguments import Arg, Namespace, count, file_or_dash, positive
-from tengen.commands.thinking import engine_settings, limits, position_arguments, thinking
+from tengen.commands.arguments import (
+    Arg,
+    Namespace,
+    count,
+    engine_settings,
+    file_or_dash,
+    limits,
+    position_arguments,
+    positive,
+    thinking,
+)
 from tengen.errors import OptionError
 
 if TYPE_CHECKING:
@@ -55,7 +64,7 @@ def run(args: Namespace) -> None:
     from tengen.analysis import analysis, report, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.match.player_spec import find_network
+    from tengen.run.networks import find_network
 
     if args.move is not None and args.file is None:
         raise OptionError("--move: of which game? Give --sgf FILE too")

@@ -1,11 +1,24 @@
 """How commands declare their arguments, and the arguments that many of them have."""
 
 import argparse
+import contextlib
+import sys
 from argparse import Namespace as Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tengen import schema
+from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.cores import cores
+from tengen.errors import TengenError
+
+if TYPE_CHECKING:
+    from tengen.match.driver import MatchPlan
+    from tengen.match.engines.engine import Terms
+
+_Settings = TypeVar("_Settings")
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -112,3 +125,129 @@ CONFIG_HELP = "a YAML file, a name from `tengen config list`, or the directory o
 CONFIG = (Arg("CONFIG", CONFIG_HELP), overrides())
 """By which every command is told its configuration."""
 BASE = Arg("--base RUN", "the run directory (default: CONFIG if that is one, else runs/<name of the run>)", Path)
+
+
+ENGINES = (
+    Arg("--seconds-per-move S", "what foreign engines are given", float),
+    Arg("--nodes N", "nodes per move for engines that speak UCI", positive),
+    Arg("--patience S", "seconds after which an engine that says nothing has lost (%(default)s)", float, 60.0),
+    Arg(
+        "--uci-option NAME=VALUE",
+        "an option for engines that speak UCI, as 'Skill Level=3' (may be repeated)",
+        dest="uci_options",
+        repeats=True,
+    ),
+    Arg("--parallel K", "foreign engines that think at once (default: one per core)", positive),
+    Arg(
+        "--tables T",
+        "games with foreign engines at once, each with a separate process (default: twice --parallel)",
+        positive,
+    ),
+    Arg("--batch N", "games at once without foreign engines (default: 256, on a CPU 16)", positive),
+)
+"""How engines play, and how many games are played at once."""
+
+
+def make_plan(args: Namespace, opening_moves: int, tables_per_engine: int = 2) -> "MatchPlan":
+    import jax
+
+    from tengen.match.driver import MatchPlan
+
+    parallel = args.parallel or len(cores())
+    return MatchPlan(
+        games=args.games,
+        opening_moves=opening_moves,
+        seed=args.seed,
+        parallel=parallel,
+        tables=max(parallel, args.tables or parallel * tables_per_engine),
+        at_once=max(2, args.batch or (16 if jax.default_backend() == "cpu" else 256)),
+    )
+
+
+def check_games(games: int) -> None:
+    """TengenError unless the games are pairs."""
+    if games % 2:
+        raise TengenError(f"--games: expected an even number, since games come in pairs, got {games}")
+
+
+def dtype() -> str:
+    """The type that networks compute in on this machine."""
+    import jax
+
+    return "float32" if jax.default_backend() == "cpu" else "bfloat16"
+
+
+def read_terms(args: Namespace) -> "Terms":
+    """What engines are told about time. TengenError if no engine could play like that."""
+    from tengen.match.engines.engine import Terms
+
+    options = []
+    for text in args.uci_options:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals) or not text.isprintable():
+            raise TengenError(f"--uci-option {text}: expected NAME=VALUE, as in 'Skill Level=3'")
+        options.append((name, value))
+    terms = Terms(args.seconds_per_move, args.nodes, patience=args.patience, options=tuple(options))
+    terms.check()
+    return terms
+
+
+def net_arguments(visits: int = 800) -> Arguments:
+    """NET and the limits of its search; `visits` is the default."""
+    return (
+        Arg(
+            "NET",
+            "a network's folder or file, a run, one that `tengen nets` lists at its end, or "
+            "python:MODULE:FUNCTION@GAME",
+        ),
+        Arg("--visits N", f"visits per move (default {visits}, unless time is said)", int),
+        Arg("--seconds S", "seconds per move", float),
+        Arg("--leaves N", "positions evaluated at once (default: by the device)", int),
+        Arg("--slots N", "positions that the search remembers", int),
+        Arg("--precision TYPE", "bfloat16 or float32 (default: what suits the device)"),
+    )
+
+
+def position_arguments(visits: int) -> Arguments:
+    """NET, the limits of a search, and the options that find a position."""
+    return (
+        *net_arguments(visits),
+        overrides("an option of the game that is not the network's own, as komi=6.5 or size=13", "OPTION=VALUE"),
+        Arg("--which N", "of a file with several games the N-th (default: the first)", positive),
+    )
+
+
+def engine_settings(args: Namespace) -> EngineSettings:
+    """The settings of the engine. TengenError says which option is wrong."""
+    found = {"leaves": args.leaves, "slots": args.slots, "precision": args.precision}
+    if args.visits is not None:
+        found["visits"] = args.visits
+    return _checked(EngineSettings, found)
+
+
+def play_settings(args: Namespace) -> PlaySettings:
+    found = {"visits": args.visits, "seconds": args.seconds}
+    found |= {name: getattr(args, name, None) for name in ("resign", "ponder", "lag")}
+    return _checked(PlaySettings, found)
+
+
+def limits(args: Namespace, visits: int) -> tuple[int | None, float | None]:
+    """Visits and seconds per position; `visits` is the default."""
+    play = play_settings(args)
+    return (visits if play.visits is None and play.seconds is None else play.visits), play.seconds
+
+
+@contextlib.contextmanager
+def thinking(words: str) -> Iterator[Callable[[Any], None]]:
+    """Show progress on a terminal; yields a function to call with every search report."""
+    if not sys.stderr.isatty():
+        yield lambda report: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(words) as status:
+        yield lambda report: status.update(f"{words}: {report.visits:,} visits, value {report.value:+.3f}")
+
+
+def _checked(cls: type[_Settings], found: dict[str, Any]) -> _Settings:
+    return schema.from_options(cls, {key: value for key, value in found.items() if value is not None}, "option")

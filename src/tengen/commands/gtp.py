@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from tengen.commands.arguments import Arg, Namespace
-from tengen.commands.thinking import engine_settings, net_arguments, play_settings
+from tengen.commands.arguments import Arg, Namespace, engine_settings, net_arguments, play_settings
 
 HELP = "play for programs that speak GTP"
 ABOUT = """Answer GTP commands on the standard input, for Sabaki, GoGui, KGS, CGOS and others. NET is a network's
@@ -22,8 +21,8 @@ ARGUMENTS = (
 def run(args: Namespace) -> None:
     play, engine = play_settings(args), engine_settings(args)
 
-    from tengen.engine.gtp import session
+    from tengen.engine.gtp import commands
     from tengen.jax_setup import keep_compiled
 
     keep_compiled()
-    session.serve(args.net, play, engine, args.log)
+    commands.serve(args.net, play, engine, args.log)

@@ -5,8 +5,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import files, schema
-from tengen.commands.arguments import Arg, Namespace, count, overrides, positive
-from tengen.commands.engines import ENGINES, check_games, dtype, make_plan, read_terms
+from tengen.commands.arguments import (
+    ENGINES,
+    Arg,
+    Namespace,
+    check_games,
+    count,
+    dtype,
+    make_plan,
+    overrides,
+    positive,
+    read_terms,
+)
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -36,7 +46,10 @@ ARGUMENTS = (
     Arg("--out DIR", "where the games go (default: matches/A-B)", Path),
     Arg("--seed SEED", "openings and chance (%(default)s)", count, 0),
     Arg("--json FILE", "also write the figures there", Path),
-    overrides("change a setting of the game or of the search, as game.komi=6.5 or search.c_init=1"),
+    overrides(
+        "change a setting of the game or of the search, as game.komi=6.5 or search.c_init=1; a.search.c_init=1 "
+        "changes the search of A alone"
+    ),
 )
 
 
@@ -49,26 +62,28 @@ def run(args: Namespace) -> int:
 
     terms = read_terms(args)
     named = [player_spec.parse(text, terms.options) for text in (args.a, args.b)]
-    game, search = _game_and_search(args, *named)
+    game, searches = _game_and_searches(args, *named)
     a, b = player_spec.pair(*(one.told_rules(game.name, vars(game.options)) for one in named))
     about = {
         "players": {"a": a.about(), "b": b.about()},
         "game": GameIdentity.of(game).to_dict(),
         "opening_moves": args.opening_moves,
         "seed": args.seed,
-        **({"search": vars(search)} if {"network", "model"} & {a.kind, b.kind} else {}),
     }
+    if {"network", "model"} & {a.kind, b.kind}:
+        of_a, of_b = map(vars, searches)
+        about |= {"search": of_a} if of_a == of_b else {"search": of_a, "search_of_b": of_b}
     if "engine" in (a.kind, b.kind):
         about |= {"seconds_per_move": terms.seconds, "nodes": terms.nodes, "uci_options": dict(terms.options)}
     keep_compiled()
     slugs = [re.sub(r"[^A-Za-z0-9_.]+", "_", one.name).strip("_.")[:60] or "player" for one in (a, b)]
     folder = args.out or Path("matches") / "-".join(slugs)
     with MatchFolder.opened(folder, (a.name, b.name), args.games, about) as match:
-        return _play(args, [a, b], game, search, terms, match)
+        return _play(args, [a, b], game, searches, terms, match)
 
 
 def _play(
-    args: Namespace, both: "list[PlayerSpec]", game: Any, search: Any, terms: "Terms", match: "MatchFolder"
+    args: Namespace, both: "list[PlayerSpec]", game: Any, searches: Any, terms: "Terms", match: "MatchFolder"
 ) -> int:
     from tengen.jax_setup import explaining_memory
     from tengen.match.driver import play_match
@@ -92,7 +107,7 @@ def _play(
                 for one in both:
                     if one.added:
                         watch.say(one.explanation)
-                sides = a.side(game, search, dtype(), terms), b.side(game, search, dtype(), terms)
+                sides = a.side(game, searches[0], dtype(), terms), b.side(game, searches[1], dtype(), terms)
                 play_match(game, sides, plan, match, lambda: stopping.asked, watch.update, watch.say)
         finally:
             games = match.write(game)
@@ -114,22 +129,26 @@ def _report(args: Namespace, match: "MatchFolder", games: Path, stopping: Any) -
         print(f"stopped by {stopping.words}: {done}; the same command goes on")
 
 
-def _game_and_search(args: Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, Any]:
-    """The game, and how networks search; `--set` changes both."""
+def _game_and_searches(args: Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, list[Any]]:
+    """The game, and how A and B search if they are networks; `--set` changes all of them."""
     from tengen.config.override import read_overrides
     from tengen.config.settings.search import SearchSettings
     from tengen.match import player_spec, players
 
     overrides, problems = read_overrides(args.overrides)
-    changes: dict[str, dict[str, Any]] = {"game": {}, "search": {}}
+    changes: dict[str, dict[str, Any]] = {"game": {}, "search": {}, "a.search": {}, "b.search": {}}
     for override in overrides:
-        section, *keys = map(str, override.path)
-        if len(keys) != 1 or section not in changes:
-            problems.append(f"expected game.KEY or search.KEY ({override.place})")
+        section, _, key = ".".join(map(str, override.path)).rpartition(".")
+        if section not in changes:
+            problems.append(f"expected game.KEY, search.KEY, a.search.KEY or b.search.KEY ({override.place})")
         else:
-            changes[section][keys[0]] = override.value
+            changes[section][key] = override.value
     if problems:
         raise TengenError("\n".join(problems))
-    chosen = {"algorithm": "puct", "simulations": args.simulations} | changes["search"]
-    settings = players.strongest(schema.from_options(SearchSettings, chosen, "search"))
-    return player_spec.common_game(a, b, args.game, changes["game"]), settings
+    both = {**players.PLAYING, "simulations": args.simulations, **changes["search"]}
+    searches = [
+        players.strongest(schema.from_options(SearchSettings, both | own, section if own else "search"))
+        for section, own in changes.items()
+        if section in ("a.search", "b.search")
+    ]
+    return player_spec.common_game(a, b, args.game, changes["game"]), searches

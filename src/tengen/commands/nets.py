@@ -26,7 +26,7 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> None:
-    from tengen.match.player_spec import make_game
+    from tengen.run.networks import make_game
 
     if args.net in shipped.names():
         _show_shipped(args.net)

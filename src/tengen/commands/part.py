@@ -27,7 +27,7 @@ def load(args: Namespace) -> tuple[Config, Path]:
 
 
 def look(args: Namespace) -> tuple[Config, Path]:
-    """As `load`, for commands that only look at a run. ConfigError if there is none, or if its settings differ."""
+    """As `load`, for commands that only inspect a run. ConfigError if there is no run, or if its settings differ."""
     from tengen.run import config_file
 
     config, base = load(args)

@@ -3,8 +3,7 @@
 import random
 import sys
 
-from tengen.commands.arguments import Arg, Namespace, overrides
-from tengen.commands.thinking import engine_settings, net_arguments, play_settings
+from tengen.commands.arguments import Arg, Namespace, engine_settings, net_arguments, overrides, play_settings
 
 HELP = "play against a network"
 ABOUT = """Play against a network. NET is a network's folder or a run, whose newest accepted network is meant. Moves
@@ -26,7 +25,7 @@ def run(args: Namespace) -> None:
     from tengen.engine.console import Console
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.match.player_spec import find_network
+    from tengen.run.networks import find_network
 
     keep_compiled()
     found = find_network(args.net)

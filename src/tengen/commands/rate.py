@@ -5,8 +5,18 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.commands.arguments import Arg, Namespace, amount, count, positive
-from tengen.commands.engines import ENGINES, check_games, dtype, make_plan, read_terms
+from tengen.commands.arguments import (
+    ENGINES,
+    Arg,
+    Namespace,
+    amount,
+    check_games,
+    count,
+    dtype,
+    make_plan,
+    positive,
+    read_terms,
+)
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -85,14 +95,22 @@ def _improve(args: Namespace, rating: "LeagueRating", simulations: int, terms: A
         if one.added:
             print(one.explanation)
     said = _say_notes(rating, 0)
+    kept = f"results are kept in {rating.results.path}; the same command goes on"
+
+    def left() -> None:
+        """The last words of a process that was stopped while it compiled."""
+        print(kept)
+        _report(args, rating, simulations)
+
     with Stopping(lambda text: print(text, flush=True)) as stopping, explaining_memory("--batch or --simulations"):
+        stopping.on_leave = left
         events = rating.improve(venue, args.games, budget, lambda: stopping.asked, watching, args.seed)
         for event in events:
             said = _say_notes(rating, said)
             print(event if isinstance(event, str) else _line(rating, event), flush=True)
     _say_notes(rating, said)
     if stopping.asked:
-        print(f"stopped by {stopping.words}: results are kept in {rating.results.path}; the same command goes on")
+        print(f"stopped by {stopping.words}: {kept}")
     return stopping.code
 
 

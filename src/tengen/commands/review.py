@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tengen import files
-from tengen.commands.arguments import Arg, Namespace, file_or_dash
-from tengen.commands.thinking import engine_settings, limits, position_arguments
+from tengen.commands.arguments import Arg, Namespace, engine_settings, file_or_dash, limits, position_arguments
 from tengen.errors import TengenError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def run(args: Namespace) -> int:
     from tengen.analysis import query, review, review_output, saving
     from tengen.engine.engine import Engine
     from tengen.jax_setup import keep_compiled
-    from tengen.match.player_spec import find_network
+    from tengen.run.networks import find_network
     from tengen.run.signals import Stopping
 
     visits, seconds = limits(args, _VISITS)

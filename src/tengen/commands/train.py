@@ -110,7 +110,7 @@ def _train(args: Namespace, beat: Any = None) -> int:
         raise OptionError(
             f"{base}: there is no run here that trainer {name} could join; start self-play or the main trainer first"
         )
-    from tengen.loop.divergence import advising
+    from tengen.run.diverged import advising
 
     # The settings of other trainers are in their own folders: `tengen set RUN/train/NAME ...`.
     watched = "" if name == "main" else f"train/{name}"

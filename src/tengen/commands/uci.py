@@ -1,7 +1,6 @@
 """`tengen uci`: a network for chess programs."""
 
-from tengen.commands.arguments import Namespace
-from tengen.commands.thinking import engine_settings, net_arguments, play_settings
+from tengen.commands.arguments import Namespace, engine_settings, net_arguments, play_settings
 
 HELP = "play for chess programs, which speak UCI"
 ABOUT = """Answer UCI commands on the standard input, for chess programs such as Cute Chess, Arena or Lichess bots.

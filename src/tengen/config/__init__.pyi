@@ -1,10 +1,10 @@
+from tengen.errors import ConfigError as ConfigError
 from tengen.schema import to_dict as to_dict
 
 from .loading import from_dict as from_dict
 from .loading import load as load
 from .loading import load_any as load_any
 from .loading import load_as as load_as
-from .problems import ConfigError as ConfigError
 from .rendering import render as render
 from .rendering import render_value as render_value
 from .sections import Config as Config

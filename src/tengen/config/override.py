@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from tengen import redact, schema
 from tengen.config import reader
-from tengen.config.problems import ConfigError
+from tengen.errors import ConfigError
 from tengen.schema import Path, dotted, quote
 
 _LONGEST = 100

@@ -75,6 +75,8 @@ class Config:
                 yield "selfplay.stages", f"{text}: expected at most search.simulations, {self.search.simulations}"
         if self.selfplay.stages and self.goal == GoalSection(None, None, None, None):
             yield "selfplay.stages", "expected none, because the run has no goal of which a share could be reached"
+        if self.net.growth and self.goal == GoalSection(None, None, None, None):
+            yield "net.growth", "expected none, because the run has no goal of which a share could be reached"
         if self.data.format != "tengen" and self.selfplay.value_horizon:
             yield (
                 "selfplay.value_horizon",
@@ -90,6 +92,10 @@ class Config:
     def stage(self, progress: float) -> SearchStage:
         """The searches of the run when that share of its goal is reached."""
         return stage_at(progress, self.search.simulations, self.selfplay)
+
+    def grown(self, times: int) -> "Config":
+        """These settings with the network of a run that has grown so many times."""
+        return replace(self, net=self.net.grown(times))
 
     def with_selfplay_of(self, other: "Config") -> "Config":
         """These settings, with the searches and the self-play of others."""

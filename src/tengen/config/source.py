@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tengen import files
 from tengen.config import provenance
-from tengen.config.problems import ConfigError
+from tengen.errors import ConfigError
 from tengen.schema import quote, unknown
 
 RUN_FILE = "config.yaml"

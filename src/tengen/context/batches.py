@@ -17,7 +17,8 @@ from tengen.data.store import buffer
 from tengen.errors import OptionError
 from tengen.games.batching import choose
 from tengen.games.core import Game
-from tengen.selfplay.finished import FinishedGames, record_of
+from tengen.selfplay.collector import record_of
+from tengen.selfplay.history import FinishedGames
 from tengen.train.base import Bucket
 
 Reply = dict[str, np.ndarray]
@@ -56,7 +57,7 @@ class Batch(dict[str, Any]):
 
     @property
     def count(self) -> int:
-        """How many rows are real; the others repeat the last of them."""
+        """How many rows are real; the remaining ones repeat the last real row."""
         return int(self["count"]) if "count" in self else 1
 
 

@@ -131,7 +131,7 @@ class BatchExchange:
     # For the thread that answers
 
     def wait(self, seconds: float | None) -> Batch | None:
-        """The next batch; None if there is none in time, or will never be one: see `stats.waiting`."""
+        """The next batch; None if none comes in time, or if no more will ever come: see `stats.waiting`."""
         began = time.monotonic()
         with self._changed:
             if self._out is not None and not self._stopped:

@@ -17,8 +17,7 @@ from tengen.context.listeners import Features
 from tengen.context.thinking import LeafQuery, Thinking
 from tengen.data.format.rows import RowFormat
 from tengen.nets.outputs import Evaluation
-from tengen.selfplay.finished import FinishedGames, finish
-from tengen.selfplay.history import History, Moment, begun, blank, remember
+from tengen.selfplay.history import FinishedGames, History, Moment, begun, blank, finish, remember
 from tengen.selfplay.openings import prepare
 
 

@@ -79,7 +79,7 @@ class TreeSearch:
         return search.expand(tree, notes, evaluation)
 
     def ready(self, tree: Tree) -> Array:
-        """Bool[G]: which games have searched enough, and may move."""
+        """Bool[G]: which games have finished their searches and may move."""
         return ~search.unfinished(tree) & (tree.budget > 0)
 
     def conclude(self, tree: Tree, key: Array, temperature: Array) -> SearchResult:

@@ -16,8 +16,7 @@ from typing import Any
 
 from tengen.errors import TengenError
 from tengen.protocol import messages
-from tengen.protocol.encoding import LineSplitter, ProtocolError, decode, encode
-from tengen.protocol.messages import TrainingStatus
+from tengen.protocol.messages import LineSplitter, ProtocolError, TrainingStatus, decode, encode
 
 STANDARD = "standard input"
 _CLIENTS = 64  # at a time

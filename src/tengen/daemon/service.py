@@ -1,4 +1,4 @@
-"""The daemon as a whole: the core, its clients, and a status once a second."""
+"""The daemon as a whole: its cycle, its clients, and a status once a second."""
 
 import contextlib
 import sys
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tengen.daemon.core import Core, DaemonStage
+from tengen.daemon.cycle import DaemonCycle, DaemonStage
 from tengen.daemon.server import DaemonClient, Server
 from tengen.protocol import messages
 from tengen.protocol.messages import (
@@ -36,9 +36,9 @@ class Service(contextlib.AbstractContextManager):
     """The daemon. Nothing is open before `open`; the end of a `with` closes everything."""
 
     def __init__(self, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
-        self._server = Server(self._heard, self._write, lambda: self.core.input_closed(not self._listens))
-        self.core = Core(self.tell, self.log, base, overrides)
-        self._reporter = DaemonReporter(self.core)
+        self._server = Server(self._heard, self._write, lambda: self.cycle.input_closed(not self._listens))
+        self.cycle = DaemonCycle(self.tell, self.log, base, overrides)
+        self._reporter = DaemonReporter(self.cycle)
         self._listens = False
         self._telling = threading.Lock()
 
@@ -51,18 +51,18 @@ class Service(contextlib.AbstractContextManager):
             self._server.listen(listen)
             self._listens = True
         if config is not None:
-            self.core.post(messages.StartTraining(config))
-        self.core.start()
+            self.cycle.post(messages.StartTraining(config))
+        self.cycle.start()
         self._server.add_standard(source, sink)
         threading.Thread(target=self._tick, name="tengen-status", daemon=True).start()
 
     def wait(self, stop: Callable[[], bool]) -> None:
-        """Wait until the core has ended; shut it down when `stop` says so."""
+        """Wait until the cycle has ended; shut it down when `stop` says so."""
         stopping = False
-        while not self.core.ended.wait(_LOOK):
+        while not self.cycle.ended.wait(_LOOK):
             if not stopping and stop():
                 stopping = True
-                self.core.post(messages.Shutdown())
+                self.cycle.post(messages.Shutdown())
         self._tell_status()
 
     def log(self, level: Any, text: str) -> None:
@@ -80,14 +80,14 @@ class Service(contextlib.AbstractContextManager):
         if isinstance(message, messages.GetStatus):
             client.tell(self._reporter.status())
         else:
-            self.core.post(message)
+            self.cycle.post(message)
 
     def _tick(self) -> None:
         due = time.monotonic()
-        while not self.core.ended.is_set():
+        while not self.cycle.ended.is_set():
             self._tell_status()
             due = max(due + _EVERY, time.monotonic())
-            self.core.ended.wait(due - time.monotonic())
+            self.cycle.ended.wait(due - time.monotonic())
 
     def _tell_status(self) -> None:
         with self._telling:
@@ -117,16 +117,16 @@ _QUEUES = {
 
 
 class DaemonReporter:
-    """Makes statuses of a core, in any thread."""
+    """Makes statuses of a cycle, in any thread."""
 
-    def __init__(self, core: Core) -> None:
-        self._core, self._began = core, time.monotonic()
+    def __init__(self, cycle: DaemonCycle) -> None:
+        self._cycle, self._began = cycle, time.monotonic()
         self._before: deque[tuple[float, dict[tuple[str, str], tuple[int, float]]]] = deque(maxlen=20)
 
     def status(self) -> TrainingStatus:
-        session, now = self._core.session, self._core.now
+        session, now = self._cycle.session, self._cycle.now
         moment = time.monotonic()
-        about = (self._core.run_name, moment - self._began, _schedule(session, now, moment))
+        about = (self._cycle.run_name, moment - self._began, _schedule(session, now, moment))
         if session is None:
             return TrainingStatus(*about)
         loader = self._loader(session.loader.get_stats(), moment)

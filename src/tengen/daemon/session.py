@@ -30,10 +30,10 @@ from tengen.data.format.tars import SUFFIX
 from tengen.data.loader.loader import Loader, LoaderTimeout
 from tengen.data.loader.sources import SPLITS, ChunksAndTars, Folder, Split, share_of
 from tengen.errors import Diverged, TengenError
-from tengen.loop.divergence import explained, lower_rates
 from tengen.loop.parts import export
 from tengen.run import config_file, diverged, first_network, goals, locks, networks
 from tengen.run.config_file import ConfigWatch
+from tengen.run.diverged import explained, lower_rates
 from tengen.run.metrics import Metrics
 from tengen.run.part_status import StatusWriter
 from tengen.run.status import losses
@@ -88,7 +88,7 @@ class _MadeFacts:
 
 
 class DaemonSession:
-    """One run. One thread works with it; the others only look (`place`, `figures`, `loader`, `made`, `uploads`)."""
+    """One run. One thread works with it; other threads only read (`place`, `figures`, `loader`, `made`, `uploads`)."""
 
     def __init__(self, config: Config, base: Path, say: Say) -> None:
         self.config, self.base, self._say = config, base, say

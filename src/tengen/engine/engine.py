@@ -82,14 +82,20 @@ class NetworkView:
         return self.win - self.loss
 
 
-def candidates(roots: Roots) -> list[Candidate]:
-    """The moves of a root: by visits, then by prior. Before any search, all legal moves by prior."""
+def candidates(roots: Roots, lower_bound: float) -> list[Candidate]:
+    """The moves of a root: the one with the best lower bound of its value, then by visits and by prior.
+
+    Before any search, all legal moves by prior. (`search.result.lower_bounds` has the same bounds.)
+    """
     visits, prior = np.asarray(roots.child_visits), np.asarray(roots.prior)
     values, lines = np.asarray(roots.child_value), np.asarray(roots.lines)
     known = np.flatnonzero(visits > 0)
     if len(known) == 0:
         known = np.flatnonzero(prior > 0)
     order = known[np.lexsort((-prior[known], -visits[known]))]
+    if lower_bound > 0 and visits.any():
+        first = order[np.argmax(values[order] - lower_bound / np.sqrt(visits[order]))]
+        order = np.concatenate([[first], order[order != first]])
     return [
         Candidate(
             action=int(action),
@@ -300,7 +306,7 @@ class Engine(GamePosition):
             value=float(self.game.returns(self.state)[self.player] if over else np.clip(known.value, -1, 1)),
             seconds=seconds,
             evaluations=evaluations,
-            candidates=[] if over else candidates(known),
+            candidates=[] if over else candidates(known, self.settings.lower_bound),
             nodes=int(known.used),
         )
 

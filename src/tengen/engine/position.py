@@ -77,7 +77,7 @@ class GamePosition:
         self.steps.append(PositionStep(self._step(self.state, np.int32(action)), int(action)))
 
     def undo(self) -> bool:
-        """Take the last move back, and what was put on top of it; False if there is none."""
+        """Take back the last move and everything after it; False if there is no move."""
         for number in range(len(self.steps) - 1, 0, -1):
             if self.steps[number].action is not None:
                 self.rewind(number)

@@ -34,7 +34,7 @@ def joined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def quick_options() -> dict[str, Any]:
-    """Options of the compiler that make it many times quicker, as far as this version of it knows them."""
+    """Compiler options that make compilation many times faster, as far as this version has them."""
     options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
     try:
         jax.jit(lambda x: x + 1, compiler_options=options)(0)

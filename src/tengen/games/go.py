@@ -148,7 +148,7 @@ class Go(Game[GoState]):
         return go_katago.ladders(before, chains, ko, turn, self.size, self._ladder_limits) if self.katago else None
 
     def _remember(self, state: GoState) -> GoState:
-        """The state with its own position on the lists that superko uses."""
+        """The state with its own position added to superko's lists of past positions."""
         if not self.superko:
             return state
         now = self._situation(state.hash, state.turn)

@@ -28,7 +28,7 @@ from tengen.jax_setup import device_memory
 from tengen.loop.components import Components
 from tengen.match import players
 from tengen.nets.counting import operations
-from tengen.selfplay.finished import on_host
+from tengen.selfplay.collector import on_host
 from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor
 from tengen.train.alpha_zero import from_buffer
@@ -92,6 +92,9 @@ def describe(estimate: Estimate, config: Config) -> Iterator[str]:
         **{f"{games:,} games": clock(estimate.seconds(games)) for games in GAMES},
         "the goal": _goal(estimate, config),
     }
+    if config.net.growth:
+        larger = ", ".join(step.name for step in config.net.growth_steps)
+        lines["the network"] = f"{config.net.label} all the time; the run goes on with {larger} (net.growth), slower"
     return _aligned(lines)
 
 

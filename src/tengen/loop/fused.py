@@ -20,17 +20,16 @@ from tengen.data.store.window import power_law
 from tengen.data.store.writer import Writer
 from tengen.errors import Diverged, OptionError
 from tengen.interop.katago import base as katago
-from tengen.loop import resuming
+from tengen.loop import growth, resuming
 from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.nets.network import Network
-from tengen.run import first_network, goals, networks, safe_exit
+from tengen.run import first_network, goals, grown, networks, safe_exit
 from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
-from tengen.selfplay.collector import Collector
+from tengen.selfplay.collector import Collector, on_host
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
-from tengen.selfplay.finished import on_host
 
 _COMPILING_SHARE = 0.5  # a guess: compiling the learner or the first match takes this share of compiling the games
 
@@ -52,6 +51,7 @@ class Fused(RatedRun):
         self._games: Jobs = ()  # programs of the games, as they are compiled in threads
         self._learner: Jobs = ()  # that of the learner
         self._begun: set[str] = set()  # what this process has done for the first time
+        self._grown = 0  # times that the network has grown
 
     def prepare(self) -> None:
         """Open the directory, build everything, and resume where an earlier process stopped."""
@@ -59,15 +59,18 @@ class Fused(RatedRun):
         self._open()
         self.reporter.show("building the network", RunStatus(self._now()))
         ahead = self._ahead if self.plays else None
-        self.components = parts = Components(first_network.local(config, self.base), ahead)
+        checkpoints = self.base / "train" / TRAINER
+        self._grown = times = grown.times_grown(checkpoints)
+        own = config.grown(times) if times else first_network.local(config, self.base)
+        self.components = parts = Components(own, ahead)
         parts.check_memory(self.plays)
         self.trainer, game = parts.trainer, parts.game
-        self._open_rater(game, parts.spec, parts.evaluate)
+        self._open_networks()
         for note in self.networks.notes:
             self.reporter.say(note)
         # The network that plays the first games, until it is rated. A run may have been stopped before that.
         self._untrained = parts.weights() if self.rater.rated() is None else None
-        self._open_session(config.train.checkpoints)
+        self._open_session(config.train.checkpoints, grown.folder(checkpoints, times))
         store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(
             *(self.base, self.session, store, game, parts.capacity, parts.form, config.data.max_chunk_rows)
@@ -110,21 +113,22 @@ class Fused(RatedRun):
         Whatever fails, such as the network of a user, games that have ended and steps that were learned are kept.
         """
         try:
-            with self.session.watching():
-                if not self.reason:
-                    self._start_playing()
-                while not stop() and not self.reason:
-                    self._play()
-                    self._learn(stop)
-                    self._save_when_due(stop)
-                    self.reporter.report(self._standing())
-                    self._take_changes()
-                self._finish(stop)
-                with safe_exit.possible():
-                    finish(self._learner)
+            if not self.reason:
+                self._start_playing()
+            while not stop() and not self.reason:
+                self._play()
+                self._learn(stop)
+                self._save_when_due(stop)
+                self._grow_when_due()
+                self.reporter.report(self._standing())
+                self._take_changes()
+            self._finish(stop)
+            with safe_exit.possible():
+                finish(self._learner)
         except Diverged:
             self._keep_games()  # they are still good
-            raise
+            with self.session.watching():
+                raise
         except Exception:
             with contextlib.suppress(Exception):  # the first error is the one to show
                 self._checkpoint()
@@ -135,16 +139,49 @@ class Fused(RatedRun):
         super()._change(config)
         self.collector.settings = config.data
         try:
-            if self.components.change(config):
+            if self.components.change(config.grown(self._grown)):
                 self._rounds.change(self.components.lanes)
         except OptionError as error:
             self.config = config.with_selfplay_of(self.components.config)
             self.reporter.say(f"self-play stays as it is: {error}")
+        self._next = self._next.changed(self.config)
 
     def _start_playing(self) -> None:
         start, self.key = jax.random.split(self.key)
         self._compile_ahead()
         self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
+
+    def _open_networks(self) -> None:
+        """Open the networks and the rater, for the network as it has grown so far."""
+        parts, net = self.components, self.config.net
+        before = (net.grown(times).architecture() for times in range(self._grown))
+        self._open_rater(parts.game, parts.spec, parts.evaluate, before)
+        self._next = growth.NextNetwork(self.config, self._grown, self._ahead if self._compiles_ahead() else None)
+
+    def _grow_when_due(self) -> None:
+        """Let the next, larger network take over if it is time."""
+        if not self.plays or not self.session.started or not self._next.due(self._progress):
+            return
+        following, before = self._next, self.trainer
+        self._show(f"growing the network to {following.name}")
+        with safe_exit.possible():
+            parts = following.components()
+        self._save_network()
+        parts.trainer.grow_from(before)
+        self.session.close()
+        self.components, self.trainer = parts, parts.trainer
+        folder = grown.folder(self.base / "train" / TRAINER, following.times)
+        self._open_session(self.config.train.checkpoints, folder)
+        self.session.saved = -1
+        self._checkpoint()
+        self.session.wait()
+        self.reporter.say(f"the network has grown to {following.name}")
+        self._grown, self._untrained = following.times, None  # the untrained network had the small architecture
+        self._open_networks()
+        parts.change(self.config.grown(self._grown))  # if settings have changed since it was built
+        self._rounds.change(parts.lanes)
+        self._feed(0)
+        self.weights = parts.weights()
 
     def _compile_ahead(self) -> None:
         """Let everything that is needed after the first move be compiled in threads, too."""

@@ -9,21 +9,25 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tengen import games
+from tengen import games, nets
+from tengen.analysis import run_chart
 from tengen.config import provenance
 from tengen.config.sections import Config
+from tengen.config.settings.engine import EngineSettings
 from tengen.config.source import RUN_FILE, as_config
 from tengen.config.trainers import TrainerConfig
+from tengen.errors import TengenError
 from tengen.files import lock
-from tengen.loop.divergence import advising
-from tengen.monitor import summary
+from tengen.monitor import strength, summary, totals
 from tengen.monitor.display import Display, open_display
 from tengen.monitor.overview import goal_options
 from tengen.monitor.run_view import RunView
 from tengen.monitor.summary import RunSummary
-from tengen.run import config_file, first_network, locks, safe_exit
+from tengen.run import changes, config_file, first_network, grown, locks, networks, safe_exit
+from tengen.run.diverged import advising
 from tengen.run.goals import RunCounts, further
 from tengen.run.signals import Stopping
+from tengen.run.status import losses
 from tengen.web import report
 from tengen.words import program
 
@@ -77,7 +81,7 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
 
     config, notes = config_file.settled(request.config, request.base, request.overrides)
     request = replace(request, config=config)
-    for note in notes:
+    for note in (*notes, *_not_growing(request)):
         print(note, file=sys.stderr)
     # A device that does not work is an error before there is a run directory.
     (check_device_elsewhere if request.mode == "async" else keep_compiled)()
@@ -98,6 +102,20 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
         if request.mode == "sync":
             config_file.write(request.config, request.base / "train" / "main", provenance.lines())
         return _in_one_process(request, advise, make or _make)
+
+
+def _not_growing(request: RunRequest) -> Iterator[str]:
+    """A note if the run's network would grow in the fused loop, but not in this mode. TengenError if it has grown."""
+    config, base, mode = request.config, request.base, request.mode
+    if mode == "fused" or not isinstance(config, Config):
+        return
+    if grown.times_grown(base / "train" / "main"):
+        advice = f"leave out --mode {mode}, or begin a new run with net.start_from={base}"
+        raise TengenError(
+            f"{base}: its network has grown, and only the fused loop goes on with such a network: {advice}"
+        )
+    if config.net.growth:
+        yield f"net.growth: only the fused loop grows its network; with --mode {mode} it stays {config.net.label}"
 
 
 def _check_brought(request: RunRequest) -> None:
@@ -135,7 +153,6 @@ def _in_one_process(request: RunRequest, advise: Advise, make: Make) -> int:
     import jax
 
     from tengen.jax_setup import explaining_memory
-    from tengen.loop import summaries
 
     roles = isinstance(request.config, TrainerConfig)
     memory = ("games, batch or buffer.capacity of the roles",) if roles else ()
@@ -154,7 +171,7 @@ def _in_one_process(request: RunRequest, advise: Advise, make: Make) -> int:
             shown.say(f"nothing to do: {loop.reason}")
         loop.run(lambda: stopping.asked)
     commands = request.going_on(loop.counts, loop.trainer.step)
-    summarise = summaries.of_roles if roles else summaries.of_loop
+    summarise = of_roles if roles else of_loop
     return _finished(request, stopping, summarise(loop, _reason(stopping, loop.reason), commands))
 
 
@@ -170,7 +187,7 @@ def _make(request: RunRequest, shown: Display) -> Any:
 
 def _asynchronous(request: RunRequest, advise: Advise) -> int:
     from tengen.jax_setup import backend_elsewhere
-    from tengen.loop import asynchronous, summaries
+    from tengen.loop import asynchronous
 
     assert isinstance(request.config, Config)
     parts = asynchronous.chosen(request.parts)
@@ -185,7 +202,7 @@ def _asynchronous(request: RunRequest, advise: Advise) -> int:
         advise(shown.say, backend_elsewhere)
         driver.run(lambda: stopping.asked)
     commands = request.going_on(driver.status.counts, driver.status.steps)
-    return _finished(request, stopping, summaries.of_parts(driver, _reason(stopping, driver.reason), commands))
+    return _finished(request, stopping, of_parts(driver, _reason(stopping, driver.reason), commands))
 
 
 def _take_part(stack: contextlib.ExitStack, base: Path, joins: bool) -> bool:
@@ -237,3 +254,103 @@ def _finished(request: RunRequest, stopping: Stopping, told: RunSummary) -> int:
             print(problem, file=sys.stderr)
     print("\n" + summary.render(told, encoding=sys.stdout.encoding if sys.stdout else None))
     return stopping.code
+
+
+def of_loop(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
+    ratings, path = loop.rater.ratings, loop.network_path
+    play = {} if path is None else {"play it": shlex.join([program(), "play", str(loop.base)])}
+    return RunSummary(
+        **_facts(loop, reason),
+        table="" if ratings is None else str(ratings),
+        curve=loop.rater.curve(),
+        changes=changes.over_time(loop.base),
+        verdict=strength_words(loop),
+        network=str(path or ""),
+        commands={**_chart(loop.base), **play, **commands},
+    )
+
+
+def of_roles(loop: Any, reason: str, commands: dict[str, str]) -> RunSummary:
+    from tengen.loop.roles import results
+
+    lines = results(loop.evaluation)
+    heading = "mean result of the last evaluation (1 is the best, -1 the worst)"
+    return RunSummary(
+        **_facts(loop, reason),
+        table="\n".join([heading, *lines]) if lines else "nothing was evaluated this time",
+        network=", ".join(map(str, loop.networks)),
+        commands={**_chart(loop.base), **commands},
+    )
+
+
+def of_parts(driver: Any, reason: str, commands: dict[str, str]) -> RunSummary:
+    base, status = driver.base, driver.status
+    newest, run = networks.newest(base), as_config(base)
+    try:
+        ratings, waiting = totals.ratings(base), networks.candidates(base)
+        curve = totals.curve(base, ratings)
+    except TengenError:  # `tengen status` shows it
+        ratings, waiting, curve = None, [], ()
+    drawn = driver.leads and not run_chart.write(base, driver.config.run.name, ratings, curve)
+    found = {"the chart": str(base / run_chart.NAME)} if drawn else {}
+    found["networks"] = str(status.networks or "") or "none yet"
+    if waiting:
+        found["judge the rest"] = shlex.join([program(), "gate", run, "--once"])
+        found["play the newest"] = shlex.join([program(), "play", str(waiting[-1].path)])
+    found["what there is"] = shlex.join([program(), "status", str(base)])
+    if newest is not None:
+        found["play it"] = shlex.join([program(), "play", str(base)])
+        found["rate it"] = shlex.join([program(), "rate", str(base)])
+    return RunSummary(
+        name=driver.config.run.name,
+        counts=status.counts,
+        steps=status.steps,
+        reason=reason,
+        table=str(ratings) if ratings is not None else _why_no_rating(len(waiting), newest is not None),
+        curve=curve,
+        changes=changes.over_time(base),
+        network="" if newest is None else str(newest.path),
+        commands={**found, **commands},
+    )
+
+
+def strength_words(loop: Any) -> str:
+    """How strong the network is, and what would make it stronger."""
+    config, base, rated = loop.config, loop.base, loop.rater.rated()
+    if loop.trainer.step == 0:
+        first, rows = config.data.first_rows, loop.counts.rows
+        why = f"learning begins with {first:,} rows (data.first_rows), and {rows:,} were played"
+        return f"Nothing was learned yet: {why if rows < first else 'the run ended before the first step'}."
+    name, larger = strength.larger_network(config.net.name), ""
+    with contextlib.suppress(TengenError, ValueError):
+        nets.spec(name)
+        # With this run's configuration, all that was --set, and its mode.
+        words = [program(), "run", as_config(base), "--base", f"{base}-{name}"]
+        larger = shlex.join([*words, "--set", f"net.name={name}"])
+    visits = EngineSettings().visits
+    search = f"{shlex.join([program(), 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
+    search += f"; in its matches: {config.rating.simulations})"
+    hints = strength.hints(rated, search, larger, config.rating.references)
+    text = "" if rated is None else strength.in_words(rated, loop.counts.seconds)
+    return "\n".join(filter(None, (text, "To make it stronger:", *(f"  {hint}" for hint in hints))))
+
+
+def _facts(loop: Any, reason: str) -> dict[str, Any]:
+    return {
+        "name": loop.config.run.name,
+        "counts": loop.counts,
+        "steps": loop.trainer.step,
+        "reason": reason,
+        "losses": losses(loop.figures),
+    }
+
+
+def _chart(base: Path) -> dict[str, str]:
+    path = base / run_chart.NAME
+    return {"the chart": str(path)} if path.exists() else {}
+
+
+def _why_no_rating(waiting: int, accepted: bool) -> str:
+    why = "the first network is accepted without a match, and no match has ended since" if accepted else ""
+    left = f"{waiting} {'network waits' if waiting == 1 else 'networks wait'} for the gate" if waiting else ""
+    return "; ".join(filter(None, (f"no rating: {why or 'no network was accepted yet'}", left)))

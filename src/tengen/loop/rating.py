@@ -80,8 +80,9 @@ class Rater:
         """Read what others, such as the gate, have added to the results."""
         self.results = results.read(self.path)
 
-    def player(self, name: str, params: Any) -> players.Player:
-        return players.network(name, self._evaluate, self._game, self._search, params)
+    def player(self, name: str, params: Any, evaluate: Any = None) -> players.Player:
+        """A network with these parameters, which `evaluate` uses, or the run's evaluator."""
+        return players.network(name, evaluate or self._evaluate, self._game, self._search, params)
 
     def opponents(self, name: str) -> list[str]:
         """The opponents of a network: the references, then earlier networks, the newest first.
@@ -251,7 +252,7 @@ class Rater:
                 return reference
         if name not in self._loaded:
             try:
-                self._loaded[name] = self.player(name, self._networks.parameters(name))
+                self._loaded[name] = self.player(name, *self._networks.load(name))
             except TengenError as error:
                 self.notes.append(f"an earlier network cannot play: {error}")
                 return None

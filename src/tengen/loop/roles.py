@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tengen import importing, nets
-from tengen.config.problems import ConfigError
 from tengen.config.trainers import DQNConfig, TrainerConfig
+from tengen.errors import ConfigError
 from tengen.importing import UserCodeError
 from tengen.loop.in_process import SESSION, InProcessRun
 from tengen.roles.dqn import DQNTrainer

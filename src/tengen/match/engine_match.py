@@ -59,7 +59,7 @@ class Referee:
             return self.game.action_name(position.state, action)
 
     def read(self, position: RefereePosition, move: str) -> int:
-        """The legal action that a player names. Fault if there is none."""
+        """The legal action that a player names. Fault if it names no legal action."""
         with jax.default_device(self._cpu):
             try:
                 return self.game.parse_action(position.state, move)

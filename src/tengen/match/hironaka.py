@@ -40,7 +40,7 @@ REFERENCES: dict[HironakaRole, str] = {"host": "zeillinger", "agent": "first"}
 
 @dataclass(frozen=True)
 class Rho:
-    """The games of one host against one agent. A round is a choice of each; unfinished games count with the limit."""
+    """The games of one host against one agent. A round is one choice by each; unfinished games count as the longest."""
 
     host: str
     agent: str
@@ -57,7 +57,7 @@ class Rho:
 def rho(game: Hironaka, host: Player, agent: Player, key: Array, games: int) -> Rho:
     """Plays games to the end or to the game's limit of moves. Both players must have compiled rules.
 
-    The same key gives all players the same starts: differences between players then have smaller errors than these.
+    The same key gives all players the same starts, so differences between players have smaller errors.
     """
     if games < 2:
         raise OptionError(f"rho: expected at least 2 games, got {games}")

@@ -23,7 +23,7 @@ from tengen.match.engines.engine import Terms
 from tengen.match.match_games import MatchGames
 from tengen.match.pairing import PairChoice, choose
 from tengen.match.player_spec import PlayerSpec
-from tengen.match.players import strongest
+from tengen.match.players import PLAYING, strongest
 from tengen.match.ratings import Ratings
 from tengen.match.results import MatchResult
 from tengen.run import networks
@@ -59,7 +59,7 @@ class League:
         return self.config.rating.opening_moves if self.config else OPENING_MOVES
 
     def search(self, simulations: int) -> SearchSettings:
-        return strongest(self.config.search if self.config else SearchSettings(algorithm="puct"), simulations)
+        return strongest(self.config.search if self.config else SearchSettings(**PLAYING), simulations)
 
     def game(self) -> Game:
         """The game that all of them play. TengenError if it cannot be made, or an anchor cannot play it."""

@@ -260,8 +260,9 @@ def _check(path: Path, about: dict[str, Any]) -> None:
         before = schema.read_json(dict[str, Any], path)
     except OptionError as error:
         raise TengenError(f"{error}; choose another --out") from None
-    if isinstance(search := before.get("search"), dict):
-        before["search"] = schema.before(SearchSettings) | search
+    for key in ("search", "search_of_b"):
+        if isinstance(search := before.get(key), dict):
+            before[key] = schema.before(SearchSettings) | search
     old, new = dict(schema.leaves(before)), dict(schema.leaves(about))
     changes = [
         f"{key}: {json.dumps(old.get(key))} -> {json.dumps(new.get(key))}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tengen import config, games, schema
+from tengen import games, schema
 from tengen.config.settings.search import SearchSettings
 from tengen.data.format.identity import GameIdentity
 from tengen.errors import OptionError, TengenError
@@ -19,9 +19,7 @@ from tengen.match import players
 from tengen.match.engines import engine, rules
 from tengen.match.engines.pool import EnginePool
 from tengen.nets.models import is_model
-from tengen.nets.saving import NetworkFile
-from tengen.nets.specs import Spec
-from tengen.run.networks import FoundNetwork, exists, find
+from tengen.run.networks import FoundNetwork, exists, find, find_network, make_game
 
 
 @dataclass(frozen=True)
@@ -118,22 +116,6 @@ def parse(text: str, uci_options: tuple[tuple[str, str], ...] = ()) -> PlayerSpe
     return PlayerSpec(text, found.name, found)
 
 
-def find_network(text: str, game: str | None = None) -> FoundNetwork:
-    """The network at a path (see `networks.find`), or a model of another framework and its game.
-
-    That is `python:MODULE:FUNCTION@GAME`, with a game or a configuration; `game` is the one of a model without @GAME.
-    """
-    if not is_model(text):
-        return find(text)
-    name, _, named = text.partition("@")
-    if not (named or game):
-        raise TengenError(f"{text}: what does it play? Say so at its end, such as {name}@go9")
-    made = make_game(named or str(game))
-    options = dataclasses.asdict(made.options)
-    saved = NetworkFile(Spec.custom(name.partition(":")[2]), made.name, made.version, options, {})
-    return FoundNetwork(Path(name), name, saved)
-
-
 def parse_role(text: str, role: str, game: Game) -> PlayerSpec:
     """The fixed player of a role with that name, or the network at that path; of a run, the newest for the role."""
     names = players.fixed_rules(game, role)
@@ -165,21 +147,6 @@ def common_game(a: PlayerSpec, b: PlayerSpec, name: str | None, options: Mapping
     a.check(game)
     b.check(game)
     return game
-
-
-def make_game(name: str, options: Mapping[str, Any] | None = None) -> Game:
-    """A game by its own name or that of a configuration, with some options changed."""
-    options = options or {}
-    if games.is_name(name):
-        return games.make(name, **options)
-    try:
-        section = config.load_any(name).game
-    except TengenError as error:
-        known = ", ".join((*games.names(), "pgx:NAME", "package.module:Class"))
-        raise TengenError(f"--game {name}: neither a game ({known}) nor a configuration: {error}") from None
-    if section is None:
-        raise TengenError(f"--game {name}: this configuration names no game, because its program supplies it")
-    return games.make(section.name, **{**dataclasses.asdict(section.options), **options})
 
 
 def _only_game(networks: list[PlayerSpec], options: Mapping[str, Any]) -> Game:

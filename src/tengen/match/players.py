@@ -1,6 +1,6 @@
 """The players that matches are made of: networks with and without search, plain search, solvers, fixed rules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ Evaluate = Callable[[Any, Observation], Evaluation]
 """(params, observation [B, ...]) -> the evaluation by a network."""
 
 MOST_PLAYOUTS = 16_000
+PLAYING: Mapping[str, Any] = {"algorithm": "puct", "c_init": 0.6}
+"""How networks search in matches if nothing else is said; self-play wants more exploration. See docs/log.md."""
 _EXPLORATION = 1.0  # times the square root of the number of moves; see docs/match-api.md for how it was chosen
 
 
@@ -77,6 +79,7 @@ def mcts(playouts: int, game: Game) -> Player:
         root_fpu_reduction=0.0,
         noise_share=0.0,
         forced_playouts=0.0,
+        lower_bound=0.0,
     )
     return Player(f"mcts:{playouts}", Playouts(game, settings))
 

@@ -28,7 +28,7 @@ class View(abc.ABC):
 
     @abc.abstractmethod
     def draw(self) -> RenderableType:
-        """The drawing for a terminal, as of now."""
+        """The current drawing for a terminal."""
 
 
 class Display(abc.ABC):

@@ -6,7 +6,6 @@ from typing import BinaryIO, TextIO
 
 from tengen.monitor.display import Display
 from tengen.monitor.run_view import RunView
-from tengen.protocol.encoding import encode
 from tengen.protocol.messages import (
     LoaderStage,
     LoaderStatus,
@@ -16,6 +15,7 @@ from tengen.protocol.messages import (
     Stage,
     TrainingFigures,
     TrainingStatus,
+    encode,
 )
 from tengen.run.part_status import PartStatus
 from tengen.run.status import RatedNetwork, RunStatus

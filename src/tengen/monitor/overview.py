@@ -16,17 +16,16 @@ from typing import Any, Literal, TypeVar
 
 from tengen import schema
 from tengen.config import reader, source
-from tengen.config.problems import ConfigError
 from tengen.config.settings.run import GoalSection
 from tengen.config.source import RUN_FILE, as_config
 from tengen.data.shuffle import folders as shuffled
 from tengen.data.store.store import Store
-from tengen.errors import TengenError
+from tengen.errors import ConfigError, TengenError
 from tengen.files import inside
 from tengen.match.ratings import Rating
 from tengen.monitor import totals
 from tengen.monitor.totals import PlayedTotals
-from tengen.run import changes, chunk_counts, diverged, goals, metrics, networks, part_status
+from tengen.run import changes, diverged, goals, metrics, networks, part_status
 from tengen.run.changes import SettingChange
 from tengen.run.goals import RunCounts, TimeBudget
 from tengen.run.part_status import DRIVERS, PartStatus
@@ -97,7 +96,7 @@ class RunOverview:
 
 
 def look(base: Path) -> RunOverview:
-    """A run directory as it is now. TengenError if there is no run in it."""
+    """The current state of a run directory. TengenError if there is no run in it."""
     check(base)
     problems: list[str] = []
 
@@ -116,7 +115,7 @@ def look(base: Path) -> RunOverview:
         for network in attempt(lambda base, s=state, e=entries: [_network(s, one, rated) for one in e(base)], [])
     ]
     networks.sort(key=lambda network: (network.samples, network.name))
-    played = attempt(lambda base: totals.TotalsCounter(base, chunk_counts.place(base)).look(), PlayedTotals())
+    played = attempt(lambda base: totals.TotalsCounter(base, totals.memory_of(base)).look(), PlayedTotals())
     line = metrics.last(base / metrics.NAME, "progress") or {}
     if not played.chunks:  # a training of roles keeps its samples in memory
         played = replace(played, **{name: line[name] for name in ("rows", "games") if isinstance(line.get(name), int)})

@@ -40,9 +40,17 @@ def start_from(path: Path | str, net: Network, game: Game) -> tuple[Network, tup
     small = saving.load(path, own)
     if problem := unfit(small.spec, net.spec) or unfit_inputs(own, game):
         raise OptionError(f"{path}: cannot be the start of this network: {problem}")
+    return grown(small, own, net, game)
+
+
+def grown(small: Network, own: Game, net: Network, game: Game) -> tuple[Network, tuple[str, ...]]:
+    """`net`, a new network for `game`, with the parameters of `small`, which plays `own`: one that is not `unfit`.
+
+    Also returns the names of the tensors of `small` without a place.
+    """
     fresh = _arrays(net)
-    grown, lost = _grown(_GrowingNet(small, own, _arrays(small)), _GrowingNet(net, game, fresh))
-    state = saving.unnamed({name: jnp.asarray(tensor) for name, tensor in (fresh | grown).items()})
+    found, lost = _grown(_GrowingNet(small, own, _arrays(small)), _GrowingNet(net, game, fresh))
+    state = saving.unnamed({name: jnp.asarray(tensor) for name, tensor in (fresh | found).items()})
     return nnx.merge(nnx.graphdef(net), state), lost
 
 

@@ -85,7 +85,7 @@ Affines = tuple[Float32[Array, " channels"], Float32[Array, " channels"]]
 
 
 def without_statistics(norm: AnyNorm) -> Affine | RmsNorm:
-    """A folded norm for which there is no layer to absorb it."""
+    """A folded norm that no layer could absorb."""
     if isinstance(norm, RmsNorm):
         return norm
     assert isinstance(norm, Norm)

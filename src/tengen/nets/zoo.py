@@ -89,7 +89,7 @@ def spec(name: str, heads: Iterable[Head] = (), options: Mapping[str, Any] | Non
 
 
 def name_of(spec_: Spec) -> str | None:
-    """The name for which `spec` returns this network, heads apart; None if there is none."""
+    """The name that `spec` maps to this network, apart from its heads; None if it has no name."""
     tower, layers = spec_.tower, spec_.layers
     if tower is not None:
         base = f"b{tower.blocks}c{tower.channels}{'nbt' if tower.kind == 'nested' else ''}"

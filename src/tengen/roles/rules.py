@@ -87,7 +87,8 @@ def load_player(path: Path | str, game: Game, dtype: nets.Dtype = "float32") -> 
 def parse(text: str, game: Game, role: str) -> Player:
     """The player that a text names: random, first or last (legal action), a host of Hironaka's game, or a path.
 
-    TengenError if there is none, or if it cannot play the role: in Hironaka's game the roles have different actions.
+    TengenError if there is no such player, or if it cannot play the role: in Hironaka's game the roles have different
+    actions.
     """
     spec = player_spec.parse_role(text, role, game)
     return load_player(spec.found.path, game) if spec.found else spec.player(game)

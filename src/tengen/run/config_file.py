@@ -13,11 +13,11 @@ from typing import Generic, TypeVar
 from tengen import files, schema
 from tengen.config.loading import load_any
 from tengen.config.override import read_overrides, with_values
-from tengen.config.problems import ConfigError
 from tengen.config.rendering import HEADER, render, render_value
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
 from tengen.config.trainers import TrainerConfig, current_key
+from tengen.errors import ConfigError
 from tengen.files import lock
 from tengen.run import changes, first_network
 from tengen.run.changes import SettingChange

@@ -35,6 +35,18 @@ def check(config: Config | TrainerConfig, base: Path) -> None:
                 problem = growing.unfit_inputs(found.saved.make_game(), config.game.make())
             if problem:
                 raise TengenError(f"{where}: cannot be the start of this network: {problem}")
+    if isinstance(config, Config):
+        _check_growth(config.net)
+
+
+def _check_growth(net: NetSection) -> None:
+    """TengenError if a network that is to take over cannot grow from the one before it."""
+    for number, text in enumerate(net.growth):
+        from tengen.nets import growing
+
+        small, large = net.grown(number), net.grown(number + 1)
+        if problem := growing.unfit(small.architecture(), large.architecture()):
+            raise TengenError(f"net.growth: {text}: {small.label} cannot grow into it: {problem}")
 
 
 def local(config: Any, base: Path, trainer: str = _MAIN) -> Any:

@@ -14,7 +14,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +26,7 @@ from tengen.run import shipped
 
 if TYPE_CHECKING:
     from tengen.games.core import Game
+    from tengen.nets.evaluators import Evaluator
     from tengen.nets.saving import NetworkFile
 
 CANDIDATES, ACCEPTED, REJECTED, EXTRA = "candidates", "models", "rejected", "extra"
@@ -200,6 +201,37 @@ def find(text: str | Path, role: str | None = None) -> FoundNetwork:
     return found
 
 
+def find_network(text: str, game: str = "") -> FoundNetwork:
+    """As `find`, or a model of another framework and its game: `python:MODULE:FUNCTION@GAME`, by default `game`."""
+    from tengen.nets import models, saving
+
+    if not models.is_model(text):
+        return find(text)
+    name, _, named = text.partition("@")
+    if not (named or game):
+        raise TengenError(f"{text}: what does it play? Say so at its end, such as {name}@go9")
+    made = make_game(named or game)
+    spec = nets.Spec.custom(name.partition(":")[2])
+    return FoundNetwork(Path(name), name, saving.NetworkFile(spec, made.name, made.version, asdict(made.options), {}))
+
+
+def make_game(name: str, options: Mapping[str, Any] | None = None) -> "Game":
+    """A game by its own name or that of a configuration, with some options changed."""
+    from tengen import config, games
+
+    options = options or {}
+    if games.is_name(name):
+        return games.make(name, **options)
+    try:
+        section = config.load_any(name).game
+    except TengenError as error:
+        known = ", ".join((*games.names(), "pgx:NAME", "package.module:Class"))
+        raise TengenError(f"--game {name}: neither a game ({known}) nor a configuration: {error}") from None
+    if section is None:
+        raise TengenError(f"--game {name}: this configuration names no game, because its program supplies it")
+    return games.make(section.name, **{**asdict(section.options), **options})
+
+
 def exists(text: str) -> bool:
     """Whether something has that path, or a network that comes with Tengen has that name."""
     return os.path.exists(text) or text in shipped.names()
@@ -270,8 +302,11 @@ class SavedNetwork:
 class RunNetworks:
     """RUN/models for the process that trains: saves networks, and loads them for matches."""
 
-    def __init__(self, base: Path, game: "Game", spec: nets.Spec, dtype: nets.Dtype) -> None:
-        self._base, self._game, self.spec = base, game, spec
+    def __init__(
+        self, base: Path, game: "Game", spec: nets.Spec, dtype: nets.Dtype, others: Iterable[nets.Spec] = ()
+    ) -> None:
+        """`others` are the architectures that the run had before its network grew to `spec`."""
+        self._base, self._game, self.spec, self._others = base, game, spec, tuple(others)
         self._dtype: nets.Dtype = dtype
         self.saved: list[SavedNetwork] = []
         self.notes: tuple[str, ...] = ()  # about folders that hold no network of this run
@@ -310,14 +345,22 @@ class RunNetworks:
 
     def parameters(self, name: str) -> Any:
         """The folded parameters of a network for an `Evaluator`. Raises TengenError if its file cannot be used."""
+        return self.load(name)[0]
+
+    def load(self, name: str) -> tuple[Any, "Evaluator | None"]:
+        """The same, and the evaluator of a network from before the run's network grew."""
         import jax
         from flax import nnx
 
         from tengen.nets import saving
+        from tengen.nets.evaluators import Evaluator
 
-        net = saving.load(self.path(name), self._game, spec=self.spec, dtype=self._dtype)
+        saved = saving.read(self.path(name)).spec
+        spec = saved if saved in self._others else self.spec
+        folded = nets.fold(saving.load(self.path(name), self._game, spec=spec, dtype=self._dtype))
+        graph, state = nnx.split(folded)
         # On the device, so that it shares the compiled matches of networks that never left it.
-        return jax.device_put(nnx.state(nets.fold(net)), jax.local_devices()[0])
+        return jax.device_put(state, jax.local_devices()[0]), None if spec == self.spec else Evaluator(graph)
 
     def look(self) -> None:
         """List the folder again. The newest network in `saved` is known to have finite parameters."""

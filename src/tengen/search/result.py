@@ -28,9 +28,9 @@ class SearchResult(NamedTuple):
 def summarise(tree: Tree, key: RandomKey, temperature: Float[Array, "*#batch"] | float = 0.0) -> SearchResult:
     """Visits, policy target, value and a move, chosen by `temperature` (one number, or one per game).
 
-    At 0 this is the most visited move (Gumbel decides ties by noise, prior and value; without any visits, PUCT takes
-    the move with the highest prior). Above 0 a move is drawn from policy ** (1 / temperature), so visits that only
-    noise and forced playouts caused do not count.
+    At 0 this is PUCT's move with the best lower bound of its value (see `lower_bounds`), or Gumbel's most visited one,
+    of which noise, prior and value choose; without any visits, PUCT takes the move with the highest prior. Above 0 a
+    move is drawn from policy ** (1 / temperature), so visits that only noise and forced playouts caused do not count.
     """
     keys = jax.random.split(key, tree.root.shape[0])
     temperature = jnp.broadcast_to(jnp.float32(temperature), tree.root.shape)
@@ -48,7 +48,7 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
         best = jnp.where(new == new.max(), tree.noise + selection.improved_logits(row, settings), -jnp.inf)
     else:
         policy = puct_policy(row, tree.noise, settings)
-        best = jnp.where(row.legal, jnp.where(row.visits.sum() > 0, row.visits, policy), -1)
+        best = jnp.where(row.legal, jnp.where(row.visits.sum() > 0, lower_bounds(row, settings), policy), -jnp.inf)
     drawn = jax.random.categorical(key, jnp.log(policy) / jnp.maximum(temperature, 1e-6))
     action = jnp.where(temperature > 0, drawn, jnp.argmax(best))
     action = jnp.where(row.legal.any(), action, -1)
@@ -58,6 +58,17 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
         value, score = sign * tree.apart[tree.root] / jnp.maximum(tree.visits[tree.root], 1)
     surprise = jnp.where(policy > 0, policy * (jnp.log(policy) - jax.nn.log_softmax(row.logits)), 0).sum()
     return SearchResult(row.visits.astype(jnp.int32), policy, value, action.astype(jnp.int32), surprise, score)
+
+
+def lower_bounds(row: NodeRow, settings: SearchSettings) -> PerMove:
+    """Values that are almost certain: the fewer visits a move has, the further below its mean; -inf without visits.
+
+    With `SearchSettings.lower_bound` 0 these are the visits.
+    """
+    if settings.lower_bound == 0:
+        return row.visits
+    bounds = row.means - settings.lower_bound / jnp.sqrt(jnp.maximum(row.visits, 1))
+    return jnp.where(row.visits > 0, bounds, -jnp.inf)
 
 
 def puct_policy(row: NodeRow, noise: PerMove, settings: SearchSettings) -> PerMove:

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int32
 
 from tengen.games.batching import choose
-from tengen.games.core import Game
+from tengen.games.core import Game, RandomKey
 from tengen.selfplay.history import History, restarted
 
 
@@ -16,9 +16,9 @@ class Branches(NamedTuple):
     """B games, and the position of each at which the next game may begin."""
 
     states: Any  # [B, ...]: that position
-    ply: Array  # Int32[B]: its ply; -1: there is none yet
-    score: Array  # Float32[B]: what it was drawn with
-    begun: Array  # Int32[B]: the ply at which the present game branched off another; -1: it did not
+    ply: Int32[Array, " batch"]  # its ply; -1: there is none yet
+    score: Float32[Array, " batch"]  # what it was drawn with
+    begun: Int32[Array, " batch"]  # the ply at which the present game branched off another; -1: it did not
 
 
 def none(game: Game, games: int) -> Branches:
@@ -28,11 +28,13 @@ def none(game: Game, games: int) -> Branches:
     return Branches(states, nowhere, jnp.full(games, -jnp.inf), nowhere)
 
 
-def consider(branches: Branches, states: Any, ply: Array, weight: Array, key: Array) -> Branches:
+def consider(
+    branches: Branches, states: Any, ply: Int32[Array, " batch"], weight: Float32[Array, " batch"], key: RandomKey
+) -> Branches:
     """Draws one position of each game by weight, although each is seen only once.
 
     This is the weighted reservoir sampling of Efraimidis and Spirakis: the largest log(u) / weight wins. `states`
-    [B, ...] are the positions at `ply` Int32[B]; those with a `weight` Float32[B] of 0 are never chosen.
+    [B, ...] are the positions at `ply`; those with a `weight` of 0 are never chosen.
     """
     chance = jax.random.uniform(key, weight.shape, minval=jnp.finfo(jnp.float32).tiny)
     score = jnp.where(weight > 0, jnp.log(chance) / jnp.maximum(weight, 1e-12), -jnp.inf)
@@ -44,8 +46,8 @@ def consider(branches: Branches, states: Any, ply: Array, weight: Array, key: Ar
     )
 
 
-def replaced(branches: Branches, gone: Array, again: Array) -> Branches:
-    """After the games `gone` (Bool[B]) have been replaced, those of `again` by games that branch off."""
+def replaced(branches: Branches, gone: Bool[Array, " batch"], again: Bool[Array, " batch"]) -> Branches:
+    """After the games `gone` have been replaced, those of `again` by games that branch off."""
     return branches._replace(
         ply=jnp.where(gone, -1, branches.ply),
         score=jnp.where(gone, -jnp.inf, branches.score),
@@ -53,7 +55,7 @@ def replaced(branches: Branches, gone: Array, again: Array) -> Branches:
     )
 
 
-def rewound(history: History, branches: Branches, again: Array) -> History:
+def rewound(history: History, branches: Branches, again: Bool[Array, " batch"]) -> History:
     """Takes the games `again` back to their branching positions; what happened before counts as an opening."""
     later = jnp.arange(history.action.shape[1]) >= branches.ply[:, None]
     return restarted(history, jnp.where(later, -1, history.action), branches.ply, again)

@@ -1,11 +1,14 @@
-"""Writes finished games to files in the background: chunks of rows, and records of games."""
+"""Finished games on the host, and how they get into files: chunks of rows, and records of games."""
 
+import datetime
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from tengen.config.settings.data import DataSection
@@ -13,14 +16,16 @@ from tengen.data.format import katago, katago_writing, lc0_writing
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows, count_games
+from tengen.data.records.moves import start_of
 from tengen.data.records.records import Record, file_name, save_records
 from tengen.data.store.store import Store
 from tengen.data.store.writer import Writer
 from tengen.games.core import Game
-from tengen.selfplay.finished import Finished, record_of
+from tengen.selfplay.history import Finished, FinishedGames
 from tengen.selfplay.opponents import NOBODY, Opponent
 
 _RECORDS = 50  # games in a file
+_FEW = 256  # entries that are fetched at least, if there are as many
 BINS = 10
 """Bins of the values from -1 to 1 in the calibration."""
 
@@ -213,6 +218,27 @@ class Collector:
         return record_of(game, finished, place, (players[0], players[1]), network=self.network, id=id)
 
 
+def record_of(
+    game: Game, finished: Finished | FinishedGames, place: int, players: tuple[str, str], **more: Any
+) -> Record:
+    """The record of one of these games, whose arrays are on the host; `more` are further fields of the record."""
+    length, opening = int(finished.length[place]), int(finished.opening[place])
+    facts = {name: float(values[place]) for name, values in finished.extra.items()}
+    return Record.of(
+        game,
+        finished.action[place, :length],
+        komi=facts.get("komi"),
+        values=tuple(None if ply < opening else float(finished.value[place, ply]) for ply in range(length)),
+        players=players,
+        result=float(finished.result[place]),
+        score=facts.get("score"),
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        opening=opening,
+        start=start_of(game, finished.seed[place]),
+        **more,
+    )
+
+
 def _numbers(rows: Rows) -> np.ndarray:
     """[N, ...]: which game each row is from, in Tengen's rows and KataGo's arrays."""
     return rows["game"] if "game" in rows else katago.games_of(rows["globalTargetsNC"])
@@ -227,3 +253,44 @@ def _pieces(rows: Rows, most: int) -> Iterator[slice]:
         if following is None or following - begin > most:
             yield slice(begin, end)
             begin = end
+
+
+def on_host(finished: Finished) -> Finished:
+    """The real rows and games as NumPy arrays."""
+    counts = {name: getattr(finished, name) for name in ("rows_count", "others_count", "games_count")}
+    rows, others, games = map(int, jax.device_get(list(counts.values())))
+    tables = {name: table for name, table in finished._asdict().items() if name not in counts}
+    found = {"rows": _fetched(tables.pop("rows"), rows), **_fetched(tables, games)}
+    if others:
+        last = _fetched(finished.rows, others, last=True)
+        found["rows"] = {name: np.concatenate([values, last[name]]) for name, values in found["rows"].items()}
+    return Finished(**found, rows_count=jnp.int32(rows), others_count=jnp.int32(others), games_count=jnp.int32(games))
+
+
+def _fetched(tables: Any, count: int, *, last: bool = False) -> Any:
+    """The first or last `count` entries of each table, on the host."""
+    size = min(size for size in _sizes(tables) if size >= count)
+    own = slice(-count, None) if last else slice(count)
+    return jax.tree.map(lambda table: table[own], jax.device_get(_end(tables, -size if last else size)))
+
+
+def fetching_programs(finished: Finished) -> Iterator[Any]:
+    """The programs of `on_host` for blocks of these shapes, to be compiled ahead (`tengen.ahead`)."""
+    tables = {name: table for name, table in finished._asdict().items() if not name.endswith("_count")}
+    rows = tables.pop("rows")
+    for each in (rows, tables):
+        yield from (_end.lower(each, size) for size in _sizes(each))
+
+
+def _sizes(tables: Any) -> list[int]:
+    """The numbers of entries that are fetched: all, a quarter, ..., so that few programs are compiled."""
+    found = [len(jax.tree.leaves(tables)[0])]
+    while found[-1] > _FEW:
+        found.append(-(-found[-1] // 4))
+    return found
+
+
+@partial(jax.jit, static_argnums=1)
+def _end(tables: Any, size: int) -> Any:
+    """The first entries of each table, or the last ones for a negative size."""
+    return jax.tree.map(lambda table: table[:size] if size > 0 else table[size:], tables)

@@ -1,12 +1,13 @@
-"""The history of the games being played, and the rows that are made from it when they are over."""
+"""The history of the games being played, and the rows that are made from it when they are over, all on the device."""
 
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Bool, Float, Float16, Float32, Int, Int8, Int16, Int32, Shaped, UInt8, UInt32
 
+from tengen.data.format import rows as row_blocks
 from tengen.data.format.katago_writing import FUTURES, SCORE
 from tengen.data.format.lc0_writing import FACTS, POLICY
 from tengen.data.format.rows import TARGET_WEIGHTS, RowFormat, Rows, pack_planes
@@ -17,34 +18,34 @@ from tengen.selfplay.openings import PreparedGames
 class History(NamedTuple):
     """B games of at most M moves; entries beyond a game's moves mean nothing."""
 
-    ply: Array  # Int32[B]: moves made so far
-    opening: Array  # Int32[B]: how many of them were random, or of the game that this one branched off
-    seed: Array  # UInt32[B, 2]: how the game began, see `start_of`
-    action: Array  # Int16[B, M]
-    player: Array  # Int8[B, M]: who made it
-    value: Array  # Float16[B, M]: the search's, for that player; 0 in the opening
-    score: Array | None  # Float32[B, M]: the same in points; None where rows do not need it
-    surprise: Array  # Float16[B, M]: how far the search's policy is from the network's, see `SearchResult`
-    full: Array  # Bool[B, M]: by a full search
-    searched: Array  # Bool[B, M]: not in the opening
-    planes: Array | None  # UInt8[B, M, bytes]: the player's observation, packed; None where no rows are wanted
-    scalars: Array | None  # Float32[B, M, S]
-    policy: Array | None  # Float16[B, M, A]: the search's; -1 for illegal moves if rows need to know them
+    ply: Int32[Array, " batch"]  # moves made so far
+    opening: Int32[Array, " batch"]  # how many of them were random, or of the game that this one branched off
+    seed: UInt32[Array, "batch 2"]  # how the game began, see `start_of`
+    action: Int16[Array, "batch moves"]
+    player: Int8[Array, "batch moves"]  # who made it
+    value: Float[Array, "batch moves"]  # the search's, for that player; 0 in the opening
+    score: Float32[Array, "batch moves"] | None  # the same in points; None where rows do not need it
+    surprise: Float16[Array, "batch moves"]  # how far the search's policy is from the network's, see `SearchResult`
+    full: Bool[Array, "batch moves"]  # by a full search
+    searched: Bool[Array, "batch moves"]  # not in the opening
+    planes: UInt8[Array, "batch moves bytes"] | None  # the player's observation, packed; None where no rows are wanted
+    scalars: Float32[Array, "batch moves scalars"] | None
+    policy: Float16[Array, "batch moves actions"] | None  # the search's; -1 for illegal moves if rows need to know them
     facts: dict[str, Array]  # Float32[B, M]: what else rows need to know of the searches, see lc0_writing.FACTS
 
 
 class Moment(NamedTuple):
-    """One move of every game; [B, ...]."""
+    """One move of every game."""
 
-    action: Array
-    player: Array
-    value: Array
-    surprise: Array
-    full: Array
+    action: Int[Array, " batch"]
+    player: Int[Array, " batch"]
+    value: Float[Array, " batch"]
+    surprise: Float[Array, " batch"]
+    full: Bool[Array, " batch"]
     observation: Observation
-    policy: Array
+    policy: Float[Array, "batch actions"]
     facts: dict[str, Array]
-    score: Array | None = None
+    score: Float[Array, " batch"] | None = None
 
 
 def blank(row_format: RowFormat | None, games: int, moves: int) -> History:
@@ -72,16 +73,21 @@ def blank(row_format: RowFormat | None, games: int, moves: int) -> History:
     )
 
 
-def begun(history: History, openings: PreparedGames, which: Array) -> History:
-    """Replace the games `which` (Bool[B]) by new ones [B]."""
+def begun(history: History, openings: PreparedGames, which: Bool[Array, " batch"]) -> History:
+    """Replace the games `which` by new ones."""
     moves = history.action.shape[1] - openings.actions.shape[1]
     actions = jnp.pad(openings.actions, ((0, 0), (0, moves)), constant_values=-1)
     seed = jnp.where(which[:, None], openings.seed, history.seed)
     return restarted(history, actions, openings.length, which)._replace(seed=seed)
 
 
-def restarted(history: History, actions: Array, length: Array, which: Array) -> History:
-    """Let the games `which` begin after the first `length` Int32[B] of these `actions` Int16[B, M]: their opening."""
+def restarted(
+    history: History,
+    actions: Int16[Array, "batch moves"],
+    length: Int32[Array, " batch"],
+    which: Bool[Array, " batch"],
+) -> History:
+    """Let the games `which` begin after the first `length` of these `actions`: their opening."""
     return history._replace(
         ply=jnp.where(which, length, history.ply),
         opening=jnp.where(which, length, history.opening),
@@ -92,7 +98,7 @@ def restarted(history: History, actions: Array, length: Array, which: Array) -> 
     )
 
 
-def remember(history: History, moment: Moment, which: Array) -> History:
+def remember(history: History, moment: Moment, which: Bool[Array, " batch"]) -> History:
     """Add one move to the games `which`."""
     games, moves = history.action.shape
     at = jnp.arange(games), jnp.where(which, history.ply, moves)  # writes beyond the table are dropped
@@ -122,14 +128,14 @@ def make_rows(
     row_format: RowFormat,
     history: History,
     last: Any,
-    number: Array,
+    number: UInt32[Array, "ended 2"],
     cheap_weight: float = 0.0,
     surprise_share: float = 0.0,
     value_horizon: float = 0.0,
-) -> tuple[Rows, Array, Array]:
-    """The rows [E * M, ...] of E finished games; Bool[E * M]: which of them are learned from, and which only written.
+) -> tuple[Rows, Bool[Array, " rows"], Bool[Array, " rows"]]:
+    """The rows [E * M, ...] of E finished games; which of them are learned from, and which only written.
 
-    `last` are their final states, `number` UInt32[E, 2] their names.
+    `last` are their final states, `number` their names.
     """
     assert history.policy is not None
     games, moves = history.action.shape
@@ -173,8 +179,13 @@ def make_rows(
     return flat, kept.reshape(-1), others.reshape(-1)
 
 
-def _values(value: Array, result: Array, length: Array, horizon: float) -> Array:
-    """[E, M]: averages of a search's value and of the values of later searches, which end in the result.
+def _values(
+    value: Float32[Array, "ended moves"],
+    result: Float32[Array, "ended moves"],
+    length: Int[Array, " ended"],
+    horizon: float,
+) -> Float32[Array, "ended moves"]:
+    """Averages of a search's value and of the values of later searches, which end in the result.
 
     Values and results are those of player 0. An entry counts less the later it is, by a factor of h / (1 + h) per ply.
     """
@@ -190,14 +201,18 @@ def _values(value: Array, result: Array, length: Array, horizon: float) -> Array
     return jnp.clip(jnp.matmul(known, share, precision="highest") + rest * result, -1, 1)
 
 
-def _weight(surprise: Array, full: Array, share: float) -> Array:
-    """[E, M]: the weights of the rows, 1 on average over those of a game that had a full search."""
+def _weight(
+    surprise: Float[Array, "ended moves"], full: Bool[Array, "ended moves"], share: float
+) -> Float32[Array, "ended moves"]:
+    """The weights of the rows, 1 on average over those of a game that had a full search."""
     known = jnp.where(full, surprise.astype(jnp.float32), 0)
     average = known.sum(1, keepdims=True) / jnp.maximum(full.sum(1, keepdims=True), 1)
     return 1 - share + share * jnp.where(average > 0, known / jnp.where(average > 0, average, 1), 1)
 
 
-def _futures(game: Game, history: History, last: Any, ply: Array, sign: Array) -> Rows:
+def _futures(
+    game: Game, history: History, last: Any, ply: Int[Array, "ended moves"], sign: Float32[Array, "ended moves"]
+) -> Rows:
     """The mover's stones (1) and the opponent's (-1) some turns later, or at the end; planes 1 and 2 show stones."""
     assert history.planes is not None
     height, width, planes = game.planes_shape
@@ -215,6 +230,131 @@ def _futures(game: Game, history: History, last: Any, ply: Array, sign: Array) -
     return found
 
 
-def _next(table: Array) -> Array:
-    """[E, M, ...]: the entries of the following ply; zeros after the last one."""
+def _next(table: Shaped[Array, "ended moves ..."]) -> Shaped[Array, "ended moves ..."]:
+    """The entries of the following ply; zeros after the last one."""
     return jnp.concatenate([table[:, 1:], jnp.zeros_like(table[:, :1])], 1)
+
+
+class Finished(NamedTuple):
+    """Blocks of which the first `rows_count` rows and `games_count` games are real.
+
+    On the device, the last `others_count` rows are real too: they are written, but not learned from. On the host, they
+    follow the other rows.
+    """
+
+    rows: Rows  # [R, ...]
+    rows_count: Int32[Array, ""]
+    others_count: Int32[Array, ""]
+    number: UInt32[Array, "games 2"]  # names of the games
+    seed: UInt32[Array, "games 2"]  # see `start_of`
+    action: Int16[Array, "games moves"]
+    value: Float[Array, "games moves"]  # for the player who moved; 0 in the opening
+    length: Int32[Array, " games"]
+    opening: Int32[Array, " games"]  # how many of the moves were random, or of the game that it branched off
+    result: Float32[Array, " games"]  # for player 0
+    extra: dict[str, Array]  # [G, ...]: facts for the record, see Game.record_facts
+    games_count: Int32[Array, ""]
+    score: Float32[Array, "games moves"] | None = None  # `value` in points, if rows need it
+
+    def room(self, rows: int, games: int) -> Bool[Array, ""]:
+        """Whether this many more rows and games fit."""
+        enough = self.rows_count + self.others_count + rows <= len(self.rows["ply"])
+        return enough & (self.games_count + games <= len(self.length))
+
+
+class FinishedGames(NamedTuple):
+    """Games that are over, as `Finished` keeps them; those marked `real` exist."""
+
+    rows: Rows  # [rows, ...]: as many for each game as it can have moves
+    kept: Bool[Array, " rows"]
+    others: Bool[Array, " rows"]  # only written
+    number: UInt32[Array, "games 2"]
+    seed: UInt32[Array, "games 2"]
+    action: Int16[Array, "games moves"]
+    value: Float[Array, "games moves"]
+    length: Int32[Array, " games"]
+    opening: Int32[Array, " games"]
+    result: Float32[Array, " games"]
+    extra: dict[str, Array]
+    real: Bool[Array, " games"]
+    score: Float32[Array, "games moves"] | None = None
+
+
+def finish(
+    game: Game,
+    row_format: RowFormat | None,
+    history: History,
+    last: Any,
+    number: UInt32[Array, "ended 2"],
+    extra: dict[str, Array],
+    real: Bool[Array, " ended"],
+    **weighing: float,
+) -> FinishedGames:
+    """Games that ended in the states `last` [E, ...]; without a row format, they have no rows.
+
+    `weighing` are settings of `make_rows`.
+    """
+    rows, kept, others = {}, jnp.zeros(0, bool), jnp.zeros(0, bool)
+    if row_format is not None:
+        rows, kept, others = make_rows(game, row_format, history, last, number, **weighing)
+        kept, others = (which & jnp.repeat(real, game.max_moves) for which in (kept, others))
+    return FinishedGames(
+        rows=rows,
+        kept=kept,
+        others=others,
+        number=number,
+        seed=history.seed,
+        action=history.action,
+        value=history.value,
+        score=history.score,
+        length=history.ply,
+        opening=history.opening,
+        result=jax.vmap(game.returns)(last)[:, 0],
+        extra=extra,
+        real=real,
+    )
+
+
+def empty(row_format: RowFormat, rows: int, games: int, moves: int, extra: dict[str, Any]) -> Finished:
+    """Empty blocks for that many rows and games; `extra` holds the shapes of one game's facts."""
+    nothing = jnp.int32(0)
+    return Finished(
+        rows=row_blocks.blank(row_format, rows, jnp),
+        rows_count=nothing,
+        others_count=nothing,
+        number=jnp.zeros((games, 2), jnp.uint32),
+        seed=jnp.zeros((games, 2), jnp.uint32),
+        action=jnp.full((games, moves), -1, jnp.int16),
+        value=jnp.zeros((games, moves), jnp.float16),
+        score=jnp.zeros((games, moves), jnp.float32) if SCORE in row_format.fields else None,
+        length=jnp.zeros(games, jnp.int32),
+        opening=jnp.zeros(games, jnp.int32),
+        result=jnp.zeros(games, jnp.float32),
+        extra=jax.tree.map(lambda shape: jnp.zeros((games, *shape.shape), shape.dtype), extra),
+        games_count=nothing,
+    )
+
+
+def add(finished: Finished, ended: FinishedGames) -> Finished:
+    """Append these games and rows, for which there must be room."""
+
+    def places(which: Array, start: Array, size: int) -> Array:
+        return jnp.where(which, start + jnp.cumsum(which) - 1, size)  # unwanted ones are dropped
+
+    size = len(finished.rows["ply"])
+    row = places(ended.kept, finished.rows_count, size)
+    row = jnp.where(ended.others, size - 1 - places(ended.others, finished.others_count, size), row)
+    game = places(ended.real, finished.games_count, len(finished.length))
+
+    def at(place: Array) -> Any:
+        return lambda table, new: table.at[place].set(new.astype(table.dtype), mode="drop")
+
+    names = ("number", "seed", "action", "value", "score", "length", "opening", "result", "extra")
+    tables = {name: jax.tree.map(at(game), getattr(finished, name), getattr(ended, name)) for name in names}
+    return finished._replace(
+        rows=jax.tree.map(at(row), finished.rows, ended.rows),
+        rows_count=finished.rows_count + ended.kept.sum(dtype=jnp.int32),
+        others_count=finished.others_count + ended.others.sum(dtype=jnp.int32),
+        games_count=finished.games_count + ended.real.sum(dtype=jnp.int32),
+        **tables,
+    )

@@ -5,27 +5,28 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Int, Int16, Int32, UInt32
 
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.games.batching import choose
-from tengen.games.core import Game
+from tengen.games.core import Game, RandomKey
 
 
 class PreparedGames(NamedTuple):
     """P games that have just begun."""
 
     states: Any  # [P, ...]
-    actions: Array  # Int16[P, K]: the random moves that led there
-    length: Array  # Int32[P]: how many
-    seed: Array  # UInt32[P, 2]: data of the key that the game was begun with, before those moves
+    actions: Int16[Array, "prepared most"]  # the random moves that led there
+    length: Int32[Array, " prepared"]  # how many
+    seed: UInt32[Array, "prepared 2"]  # data of the key that the game was begun with, before those moves
 
-    def take(self, places: Array) -> "PreparedGames":
+    def take(self, places: Int[Array, " taken"]) -> "PreparedGames":
         """The games at `places`, which wrap around."""
         return jax.tree.map(lambda leaf: leaf[places % len(self.length)], self)
 
 
-def prepare(game: Game, settings: SelfplaySettings, count: int, key: Array) -> PreparedGames:
+def prepare(game: Game, settings: SelfplaySettings, count: int, key: RandomKey) -> PreparedGames:
     """`count` games after 0 to `opening_moves` random legal moves, none of them over."""
     begin, length, play = jax.random.split(key, 3)
     most = min(settings.opening_moves, game.max_moves - 1)

@@ -20,10 +20,19 @@ from tengen.search.result import SearchResult
 from tengen.search.tree import Tree
 from tengen.search.walk import row_at
 from tengen.selfplay import branches as branching
-from tengen.selfplay import finished as finished_games
 from tengen.selfplay.branches import Branches
-from tengen.selfplay.finished import Finished, FinishedGames, finish
-from tengen.selfplay.history import History, Moment, begun, blank, remember
+from tengen.selfplay.history import (
+    Finished,
+    FinishedGames,
+    History,
+    Moment,
+    add,
+    begun,
+    blank,
+    empty,
+    finish,
+    remember,
+)
 from tengen.selfplay.openings import PreparedGames, prepare
 from tengen.selfplay.opponents import Opponent, answer, seats
 
@@ -135,7 +144,7 @@ class Selfplay:
 
     def _empty(self) -> Finished:
         facts = jax.eval_shape(lambda: self._facts(self.game.init(jax.random.key(0)), jnp.int8(0)))
-        return finished_games.empty(self.form, self.rows_room, self.games_room, self.game.max_moves, facts)
+        return empty(self.form, self.rows_room, self.games_room, self.game.max_moves, facts)
 
     def _facts(self, last: Any, seat: Array) -> dict[str, Array]:
         """Facts for the record: those of the game, and which opponent played in it (-1: none)."""
@@ -235,7 +244,7 @@ class Selfplay:
             real = places < len(waiting)
             chosen = jnp.minimum(places, len(waiting) - 1)
             ended = self._ended(actor, states, session, chosen, real)
-            return finished_games.add(finished, ended), waiting.at[places].set(False, mode="drop")
+            return add(finished, ended), waiting.at[places].set(False, mode="drop")
 
         def go_on(carry: tuple[Finished, Array]) -> Array:
             return carry[1].any() & self._room(carry[0])

@@ -16,9 +16,8 @@ from typing import TypeVar
 
 from tengen import config as configuration
 from tengen import files, importing, schema
-from tengen.config.problems import ConfigError
 from tengen.config.source import RUN_FILE
-from tengen.errors import OptionError, TengenError
+from tengen.errors import ConfigError, OptionError, TengenError
 from tengen.sweep.plan import PlannedTrial, SweepPlan
 from tengen.sweep.strategies import Job, Round
 from tengen.sweep.trial import TrialResult, TrialSpec

@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from tengen import config as configuration
 from tengen import schema
-from tengen.config.problems import ConfigError
 from tengen.config.trainers import ROLES
-from tengen.errors import OptionError
+from tengen.errors import ConfigError, OptionError
 from tengen.sweep import space, strategies
 from tengen.sweep.scoring import RATING, more_is_better
 from tengen.sweep.space import Settings, Space

@@ -14,8 +14,8 @@ from typing import Any
 
 from tengen import schema
 from tengen.config import reader
-from tengen.config.problems import ConfigError
 from tengen.config.trainers import current_key
+from tengen.errors import ConfigError
 from tengen.run.metrics import is_number
 from tengen.schema.declaration import NUMBERS, FlatSetting, Rule, expected, shape
 

@@ -1,4 +1,4 @@
-"""One trial: an ordinary `tengen run` in its own folder, and what it measured; and where trials run.
+"""One trial: an ordinary `tengen run` in its own folder, its measurements, and the executor that runs it.
 
     result = run_trial(TrialSpec("003", "sweeps/x/config.yaml", ("goal.steps=500",), "sweeps/x/trials/003", "003.log"))
 

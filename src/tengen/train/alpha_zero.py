@@ -19,7 +19,7 @@ from tengen.games.core import Game
 from tengen.nets import custom, growing
 from tengen.nets.building import build_for_device
 from tengen.run import networks
-from tengen.selfplay.lanes import boards
+from tengen.selfplay.driver import boards
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Bucket, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints
@@ -117,6 +117,15 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def affordable(self) -> int:
         """Steps that the rows so far allow now."""
         return self.bucket.steps(self.config.train.batch) if self._data is not None else 0
+
+    def grow_from(self, other: "AlphaZeroTrainer") -> None:
+        """Go on with the training of a smaller network: this one takes over its averaged weights and all counts."""
+        game = self.config.game
+        net, _ = growing.grown(other.network(), game, self.network(average=False), game)
+        self.state = self.learner.place(self.learner.fresh(net)._replace(step=np.int32(other.step)))
+        self.bucket, self.plateau, self.schedule = other.bucket, other.plateau, other.schedule
+        self.progress, self.stage_rate = other.progress, other.stage_rate
+        self._key, self._step = other._key, other._step
 
     def change(self, settings: TrainSettings) -> bool:
         """Learn with other settings from now on; returns whether the next step compiles. See `Learner.changed`."""

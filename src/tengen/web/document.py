@@ -10,14 +10,13 @@ from typing import Any
 
 from tengen import schema
 from tengen.config import reader, source
-from tengen.config.problems import ConfigError
-from tengen.errors import TengenError
+from tengen.errors import ConfigError, TengenError
 from tengen.games import Game, game_class, ships
 from tengen.match import results
-from tengen.monitor import overview
+from tengen.monitor import overview, totals
 from tengen.monitor.totals import PlayedTotals, TotalsCounter
 from tengen.redact import hide
-from tengen.run import changes, chunk_counts, metrics, networks, part_status
+from tengen.run import changes, metrics, networks, part_status
 from tengen.run.status import RatedNetwork
 from tengen.web import curves, games, ladder
 from tengen.web.curves import MetricsHistory
@@ -39,7 +38,7 @@ class RunReader:
         self.base, self.id = base, id or base.resolve().name
         self._history = MetricsHistory(base / metrics.NAME)
         self._trainers: dict[Path, MetricsHistory] = {}
-        self._totals = TotalsCounter(base, chunk_counts.place(base))
+        self._totals = TotalsCounter(base, totals.memory_of(base))
         self._cached: dict[str, tuple[Any, Any]] = {}
         self._disk: tuple[float, overview.DiskUse] | None = None
 

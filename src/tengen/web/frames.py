@@ -44,7 +44,7 @@ def fen_of(text: str) -> str | None:
 
 
 def seat_name(game: Game, player: int) -> str:
-    """What the page calls a player, with the colour of the stones if the name is none."""
+    """The name of a player on the page, with the colour of the stones if the name is not a colour."""
     name = player_name(game, player)
     return f"{name} ({_COLOURS[game.name][player]})" if game.name in _COLOURS else name
 

@@ -58,7 +58,7 @@ class PlaySession:
         return self.go_on()
 
     def answer(self) -> dict[str, Any]:
-        """Let the engine move for whoever is to move."""
+        """Let the engine make the next move, whoever is to move."""
         report = self.engine.think(self.visits, stop=self.closing)
         if report.action is None:
             raise OptionError("the game is over")

@@ -234,9 +234,9 @@ def test_undeclared_and_wrong_encodings() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "there is no game in it"),
-        ("hello", "there is no game in it"),
-        ("()", "there is no game in it"),
+        ("", "it contains no game"),
+        ("hello", "it contains no game"),
+        ("()", "it contains no game"),
         ("(;GM[1]", "line 1: the text ends inside a game; it may be cut short"),
         ("(;GM[1]\n;B[aa", r"line 2: B: there is no \] after this"),
         ("(;\n\n?)", "line 3: expected a property, got '\\?\\)'"),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tengen.config.settings.engine import PlaySettings
-from tengen.engine.gtp import session
+from tengen.engine.gtp import commands
 from tengen.run.networks import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK
@@ -13,7 +13,7 @@ from tests.helpers.networks import QUICK
 
 @pytest.fixture(scope="session")
 def go_session(go5: FoundNetwork) -> Iterator[Controller]:
-    controller = Controller(session.make(go5, PlaySettings(visits=8, resign=0), QUICK))
+    controller = Controller(commands.make(go5, PlaySettings(visits=8, resign=0), QUICK))
     yield controller
     controller.end()
 

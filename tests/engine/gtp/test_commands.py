@@ -3,8 +3,7 @@
 import pytest
 
 from tengen.config.settings.engine import PlaySettings
-from tengen.engine.gtp import session
-from tengen.engine.gtp.commands import GtpCommands
+from tengen.engine.gtp.commands import GtpCommands, make
 from tengen.run.networks import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK, untrained
@@ -12,7 +11,7 @@ from tests.helpers.networks import QUICK, untrained
 
 @pytest.fixture(scope="module")
 def commands(noughts: FoundNetwork) -> GtpCommands:
-    return session.make(noughts, PlaySettings(visits=40, resign=0), QUICK)
+    return make(noughts, PlaySettings(visits=40, resign=0), QUICK)
 
 
 def test_a_game_from_beginning_to_end(commands: GtpCommands) -> None:
@@ -63,7 +62,7 @@ def test_reports_use_the_names_of_the_game(commands: GtpCommands) -> None:
 @pytest.mark.slow
 def test_names_that_depend_on_the_player(tmp_path) -> None:
     found = untrained(tmp_path / "points", "hironaka", "mlp1x8")
-    commands = session.make(found, PlaySettings(visits=8), QUICK)
+    commands = make(found, PlaySettings(visits=8), QUICK)
     assert commands.genmove(["b"]).startswith("{")
     assert commands.genmove(["w"]) in ("0", "1", "2")
     with pytest.raises(Exception, match="black's turn"):
@@ -73,7 +72,7 @@ def test_names_that_depend_on_the_player(tmp_path) -> None:
 @pytest.mark.slow
 def test_other_sizes_where_the_network_fits(tmp_path) -> None:
     found = untrained(tmp_path / "hex", "hex", size=4)
-    commands = session.make(found, PlaySettings(visits=8), QUICK)
+    commands = make(found, PlaySettings(visits=8), QUICK)
     commands.boardsize(["5"])
     assert commands.game.options.size == 5
     assert commands.genmove(["b"])

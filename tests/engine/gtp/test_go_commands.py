@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tengen.config.settings.engine import PlaySettings
-from tengen.engine.gtp import session
+from tengen.engine.gtp.commands import make
 from tengen.run.networks import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller
 from tests.helpers.networks import QUICK, untrained
@@ -383,7 +383,7 @@ def test_other_sizes_are_played_and_come_back(go: Controller) -> None:
 @pytest.mark.slow
 def test_gives_up_only_after_some_moves_without_hope(go5: FoundNetwork) -> None:
     settings = PlaySettings(visits=2, resign=1.0)  # no chance is good enough
-    commands = session.make(go5, settings, QUICK)
+    commands = make(go5, settings, QUICK)
     moves = [commands.genmove(["b"]) for _ in range(3)]
     assert "resign" not in moves[:2]
     assert moves[2] == "resign"
@@ -393,7 +393,7 @@ def test_gives_up_only_after_some_moves_without_hope(go5: FoundNetwork) -> None:
 @pytest.mark.slow
 def test_ponders_while_it_waits(go5: FoundNetwork, monkeypatch: pytest.MonkeyPatch) -> None:
     play = PlaySettings(visits=4, ponder=True, resign=0)
-    commands = session.make(go5, play, QUICK)
+    commands = make(go5, play, QUICK)
     blocks: list[int] = []
     search = commands.engine._one_block
     monkeypatch.setattr(commands.engine, "_one_block", lambda *how: (blocks.append(1), search(*how))[1])
@@ -452,7 +452,7 @@ def test_a_whole_game_against_gnu_go(go: Controller) -> None:
 @pytest.mark.slow
 def test_networks_without_ownership_take_all_stones_as_alive(tmp_path: Path) -> None:
     found = untrained(tmp_path / "plain", "go", size=5, komi=0.5)
-    commands = session.make(found, PlaySettings(visits=2), QUICK)
+    commands = make(found, PlaySettings(visits=2), QUICK)
     commands.play(["b", "c3"])
     assert commands.commands["final_status_list"](["dead"]) == ""
     assert commands.commands["final_status_list"](["alive"]) == "C3"

@@ -25,8 +25,8 @@ from tengen.nets import saving
 from tengen.run import networks
 from tengen.search import unfinished
 from tengen.selfplay import driver
+from tengen.selfplay.collector import on_host
 from tengen.selfplay.driver import NoFiniteNumbers, PlayRounds
-from tengen.selfplay.finished import on_host
 from tests.helpers.pipeline_data import network, put
 from tests.helpers.pipelines import drive
 from tests.helpers.tiny_runs import never, tiny

@@ -14,8 +14,7 @@ import pytest
 
 from tengen.monitor.dashboard.client import Attached, ChildClient, StatusClient, Staying, log_of, understood
 from tengen.monitor.dashboard.model import LogLine, ProcessEnded, ProcessStarted
-from tengen.protocol.encoding import encode
-from tengen.protocol.messages import GetStatus, Log, Shutdown, StopTraining, TrainingStatus
+from tengen.protocol.messages import GetStatus, Log, Shutdown, StopTraining, TrainingStatus, encode
 from tests.helpers.patience import LONG
 
 STANDIN = [sys.executable, "-m", "tests.helpers.fake_daemon"]

@@ -1,10 +1,12 @@
 """The section `net`: the neural network."""
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 from tengen import nets
+from tengen.errors import OptionError
 from tengen.importing import is_reference
 from tengen.nets.specs import HEAD_NAME, NetOptions
 from tengen.schema import REQUIRED, setting
@@ -13,6 +15,23 @@ _FIXED = (
     "the checkpoints of this run have the shape of its network; "
     "begin a new run, with net.start_from to start from this run's network"
 )
+
+
+_GROWTH = re.compile(r"(0?\.[0-9]+):([a-z][a-z0-9-]*)")
+
+
+class GrowthStep(NamedTuple):
+    """A larger network that takes over in the course of a run."""
+
+    at: float  # share of the run's goal
+    name: str  # its architecture
+
+
+def growth_step(text: str) -> GrowthStep:
+    """Parses an item of `NetSection.growth`."""
+    if (found := _GROWTH.fullmatch(text)) is None:
+        raise OptionError(f"expected SHARE:NAME, got {text!r}")
+    return GrowthStep(float(found[1]), found[2])
 
 
 @dataclass(frozen=True)
@@ -74,12 +93,38 @@ class NetSection(RoleNetSettings):
         fixed=_FIXED,
         words=f"one of {', '.join(nets.HEADS)}, or another target of the game",
     )
+    growth: tuple[str, ...] = setting(
+        REQUIRED,
+        "fused: larger networks that take over when a share of the goal is reached, each grown from the one before",
+        pattern=_GROWTH.pattern,
+        words="SHARE:NAME, as 0.35:b10c128",
+        before=(),
+        fixed="the checkpoints of this run have the shapes of its networks; begin a new run",
+    )
 
     def check_together(self) -> Iterator[tuple[str, str]]:
         yield from super().check_together()
         if len(set(self.heads)) < len(self.heads):
             yield "heads", f"expected each head once, got {', '.join(self.heads)}"
+        steps = self.growth_steps
+        if [step.at for step in steps] != sorted({step.at for step in steps}):
+            yield "growth", f"expected networks that take over one after the other, got {', '.join(self.growth)}"
+        for text, step in zip(self.growth, steps, strict=True):
+            try:
+                nets.spec(step.name)
+            except ValueError as error:
+                yield "growth", f"{text}: {error}"
 
     def architecture(self, heads: Iterable[nets.Head] | None = None) -> nets.Spec:
         """The spec of the network, with its own extra heads unless others are given."""
         return super().architecture(self.heads if heads is None else heads)
+
+    @property
+    def growth_steps(self) -> list[GrowthStep]:
+        return [growth_step(text) for text in self.growth]
+
+    def grown(self, times: int) -> "NetSection":
+        """The network of a run that has grown so many times."""
+        if not times:
+            return self
+        return replace(self, name=self.growth_steps[times - 1].name, spec=None, options={}, start_from=None)

@@ -23,6 +23,13 @@ class SearchSettings:
         10.83, "PUCT: total Dirichlet concentration, divided among the legal moves", low=0.01, high=1e6
     )
     forced_playouts: float = setting(2.0, "PUCT: forced playouts at the root (0: none)", low=0, high=100)
+    lower_bound: float = setting(
+        0.2,
+        "PUCT: the move to play has the largest value minus this over the square root of its visits (0: most visits)",
+        low=0,
+        high=100,
+        before=0.0,
+    )
     considered: int = setting(16, "Gumbel: moves considered at the root", low=1, high=30000)
     gumbel_scale: float = setting(1.0, "Gumbel: scale of the noise (0: the best move)", low=0, high=100)
     value_scale: float = setting(0.1, "Gumbel: weight of values against the policy", low=0, high=100)

@@ -47,7 +47,7 @@ class Channel(Generic[T]):
         self._changed = threading.Condition()
 
     def put(self, item: T) -> None:
-        """Wait for room and add an item. ChannelClosed if nobody will take it."""
+        """Wait for room and add an item. ChannelClosed if the channel is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._has_room())
             if self._closed:

@@ -98,7 +98,7 @@ def without_errors(found: Iterable[Record | RecordError]) -> list[Record]:
         if isinstance(each, RecordError):
             raise RecordError(f"game {number}: {each}" if len(games) > 1 else str(each)) from each
     if not games:
-        raise RecordError("there is no game in it")
+        raise RecordError("it contains no game")
     return cast(list[Record], games)
 
 
@@ -157,7 +157,7 @@ def without_mark(content: bytes) -> bytes:
 
 
 def record_format(content: bytes) -> RecordFormat:
-    """The format of the content of a file; `txt` is a plain text record. RecordError if it is none."""
+    """The format of the content of a file; `txt` is a plain text record. RecordError if it is not a record."""
     content = without_mark(content)
     start = content.lstrip()
     if _PGN.match(start):

@@ -105,7 +105,7 @@ def trees(text: str) -> list[SgfTree]:
         tree, place = SgfTree.read(text, begin.start())
         games.append(tree)
     if not games:
-        raise RecordError("there is no game in it: expected SGF, which begins with (;")
+        raise RecordError("it contains no game: expected SGF, which begins with (;")
     return games
 
 

@@ -102,7 +102,7 @@ class Shuffle:
 
     @contextlib.contextmanager
     def open(self, beat: float = lease.BEAT) -> Iterator["Shuffle"]:
-        """While this is open, nobody removes the files. ShuffleGone if that has begun already."""
+        """Keeps the files from being removed while this is open. ShuffleGone if their removal has begun."""
         gone = ShuffleGone(f"{self.folder}: is being removed")
         if not (self.folder / INDEX).exists():
             raise gone
@@ -188,7 +188,7 @@ def _remove_abandoned(place: Path, watch: lease.LeaseWatch) -> list[Path]:
 
 
 def _remove_unread(folder: Path, watch: lease.LeaseWatch) -> bool:
-    """Remove a shuffle, unless somebody has begun to read it."""
+    """Remove a shuffle, unless a reader has opened it meanwhile."""
     mark = folder / _REMOVING
     with contextlib.suppress(OSError):
         mark.touch()

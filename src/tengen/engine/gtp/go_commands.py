@@ -60,7 +60,7 @@ def running(game: Go, state: Any) -> Any:
 
 
 def unpassed(state: Any) -> Any:
-    """The position as if nobody had passed: the next pass does not end the game. The board's past is kept."""
+    """The position without its passes, so that the next pass does not end the game. Past boards are kept."""
     return state._replace(last=jnp.full_like(state.last, NO_POINT))
 
 

@@ -20,8 +20,8 @@ from tengen.errors import TengenError
 from tengen.games import chess_names
 from tengen.games.chess import Chess
 from tengen.games.chess_position import ChessState
-from tengen.match.player_spec import find_network
 from tengen.run import networks
+from tengen.run.networks import find_network
 
 _ANY = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 GAME = "chess"
@@ -77,7 +77,7 @@ class UciPosition:
         self.set(None, ())
 
     def go_on(self) -> None:
-        """Be at a position in which the engine can think, if there is any move."""
+        """Move to a position in which the engine can think, if it has any move."""
         if self.engine.over:
             state = self.game.resumed(self.engine.state)
             if self.game.moment(state).legal.any():

@@ -194,7 +194,7 @@ def _constant(value: Any, twin: Any = None) -> Tensor:
 
 
 def _shape(one: Any, other: Any) -> tuple[int, ...]:
-    """The shape in which -k is k times the batch."""
+    """The shape, in which -k stands for k times the batch size."""
     found = []
     for size, its_twin in zip(one.shape, other.shape, strict=True):
         if size == its_twin:

@@ -86,7 +86,8 @@ class _Equation:
     def check_axes(self, tensor: Tensor, axes: Sequence[int]) -> None:
         if any(tensor.shape[axis] < 0 for axis in axes):
             raise TengenError(
-                f"the network mixes the positions of a batch ({self.name}), so it cannot take any number of them"
+                f"the network mixes the positions of a batch ({self.name}), so it cannot be exported for batches of "
+                "any size"
             )
 
 

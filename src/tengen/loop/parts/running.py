@@ -71,7 +71,7 @@ def patiently(write: Callable[[], object], show: Callable[[Progress], object], s
 
 
 class Once:
-    """Says each text once."""
+    """Prints each message only once."""
 
     def __init__(self, say: Say) -> None:
         self._say, self._said = say, set[str]()

@@ -26,9 +26,8 @@ from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
 from tengen.run import first_network, goals, networks, safe_exit
 from tengen.run.part import Part, Progress, Stop, waiting
-from tengen.selfplay.collector import Collector
+from tengen.selfplay.collector import Collector, on_host
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
-from tengen.selfplay.finished import on_host
 
 _RETRY = 2.0  # seconds until a full disk is tried again
 _LOOK = 0.02  # seconds between two checks whether everything is written

@@ -33,12 +33,12 @@ class EnginePool:
 
     @property
     def about(self) -> str:
-        """The name and version that the engine gives; empty if none has been started."""
+        """The name and version that the engine gives; empty before the first process has started."""
         return next((seat.engine.about for seat in list(self._seats.values())), "")
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """How its rules may differ from those of the game; empty if none has been started."""
+        """How its rules may differ from those of the game; empty before the first process has started."""
         found = next((seat.engine.remarks for seat in list(self._seats.values())), ())
         return tuple(f"{self.text}: {remark}" for remark in found)
 

@@ -72,7 +72,7 @@ def _by_katago(ask: Ask, known: set[str], options: Any) -> tuple[str, ...]:
 
 
 def _by_gnugo(line: str, options: Any) -> tuple[str, ...]:
-    """GNU Go is told only by its command line, which may be hidden in a script."""
+    """GNU Go learns the rules from its command line only, which a script may hide."""
     missing, against = _gnugo(_words(line), vars(options))
     if against:
         told, has = " ".join(against), _in_words(options)

@@ -15,8 +15,18 @@ from typing import IO, Any
 
 from tengen import files
 from tengen.monitor.dashboard.model import LogLine, ProcessEnded, ProcessStarted
-from tengen.protocol.encoding import LONGEST, ProtocolError, decode, encode
-from tengen.protocol.messages import Error, GetStatus, Log, NetworkExported, Shutdown, TrainingStatus
+from tengen.protocol.messages import (
+    LONGEST,
+    Error,
+    GetStatus,
+    Log,
+    NetworkExported,
+    ProtocolError,
+    Shutdown,
+    TrainingStatus,
+    decode,
+    encode,
+)
 from tengen.run.children import PARENT, signal_name
 
 Hear = Callable[[Any], None]
@@ -232,7 +242,7 @@ class Staying(Attached):
 
 
 def log_of(socket: Path) -> Path:
-    """The file with the standard error of a daemon that the dashboard has started with a socket."""
+    """The log of a daemon that the dashboard started with a socket: its standard error."""
     return socket.with_name(socket.name + ".log")
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from tengen.data.format.rows import RowFormat, blank
 from tengen.data.records.moves import start_of
-from tengen.selfplay.finished import Finished, FinishedGames, add, empty, on_host
+from tengen.selfplay.collector import on_host
+from tengen.selfplay.history import Finished, FinishedGames, add, empty
 from tests.helpers.game_recording import jit, make
 
 FORM = RowFormat((2, 2, 3), 2, 4, ("opponent_policy",))

@@ -8,8 +8,8 @@ import pytest
 from tengen.config import load
 from tengen.config.loading import load_any
 from tengen.errors import Diverged, TengenError
-from tengen.loop.divergence import advising
 from tengen.run import diverged
+from tengen.run.diverged import advising
 
 
 def told(config: str, folder: Path, *overrides: str) -> list[str]:

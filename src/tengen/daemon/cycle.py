@@ -1,4 +1,4 @@
-"""The core of the daemon: wait for data, train, validate, save, export, upload, and wait again.
+"""The cycle of the daemon: wait for data, train, validate, save, export, upload, and wait again.
 
 It is a state machine on a separate thread. It receives commands as messages (`post`) and reports what happens as
 messages (`tell`); nothing that clients do can block it. After an error is reported, it goes on, or idles in stage ERROR
@@ -56,7 +56,7 @@ class DaemonStage:
         return self.trained + (now - self.training if self.training is not None else 0.0)
 
 
-class Core:
+class DaemonCycle:
     """One daemon. Any thread may read `now`, `session` and `run_name`."""
 
     def __init__(self, tell: Tell, log: Log, base: Path | None = None, overrides: Sequence[str] = ()) -> None:
@@ -77,7 +77,7 @@ class Core:
         self._inbox.put(message)
 
     def start(self) -> None:
-        threading.Thread(target=self.run, name="tengen-core", daemon=True).start()
+        threading.Thread(target=self.run, name="tengen-daemon", daemon=True).start()
 
     def input_closed(self, ends: bool) -> None:
         """After all messages so far, end if the configuration says so; if it says nothing, end if `ends`."""

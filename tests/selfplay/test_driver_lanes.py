@@ -10,16 +10,16 @@ import pytest
 
 from tengen import games
 from tengen.config import load
-from tengen.config.problems import ConfigError
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.rows import unpack_planes
 from tengen.data.records.records import load_records
 from tengen.data.store.store import Store
+from tengen.errors import ConfigError
 from tengen.loop.fused import Fused
-from tengen.selfplay import driver, lanes
-from tengen.selfplay.finished import on_host
-from tengen.selfplay.lanes import boards, lane_devices
+from tengen.selfplay import driver
+from tengen.selfplay.collector import on_host
+from tengen.selfplay.driver import boards, lane_devices
 from tests.helpers.compilations import Compilations
 from tests.helpers.tiny_runs import Listener, never, settings, tiny
 
@@ -43,7 +43,7 @@ def go(*overrides: str) -> Any:
     ("cores", "count", "expected"), [(2, 256, 2), (1, 256, 1), (16, 256, 8), (2, 63, 1), (3, 100, 2), (64, 8192, 32)]
 )
 def test_lanes_on_a_cpu(cores: int, count: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "cores", lambda: tuple(range(cores)))
+    monkeypatch.setattr(driver, "cores", lambda: tuple(range(cores)))
     found = lane_devices(count)
     assert len(found) == expected
     assert count % len(found) == 0
@@ -84,8 +84,8 @@ def test_boards_share_the_games() -> None:
 @pytest.fixture
 def four_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cores, and few games in a lane; the tests that ask for this share compiled programs."""
-    monkeypatch.setattr(lanes, "_FEWEST_GAMES", 2)
-    monkeypatch.setattr(lanes, "cores", lambda: (0, 1))
+    monkeypatch.setattr(driver, "_FEWEST_GAMES", 2)
+    monkeypatch.setattr(driver, "cores", lambda: (0, 1))
 
 
 @pytest.mark.slow

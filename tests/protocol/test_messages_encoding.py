@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen.protocol import messages
-from tengen.protocol.encoding import LONGEST, LineSplitter, ProtocolError, decode, encode
-from tengen.protocol.messages import TYPES
+from tengen.protocol.messages import LONGEST, TYPES, LineSplitter, ProtocolError, decode, encode
 from tests.helpers import paths
 
 _DOCS = paths.DOCS / "protocol.md"

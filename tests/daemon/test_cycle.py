@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tengen import jax_setup, nets
-from tengen.daemon import core as core_module
-from tengen.daemon.core import Core
+from tengen.daemon import cycle as cycle_module
+from tengen.daemon.cycle import DaemonCycle
 from tengen.daemon.service import DaemonReporter
 from tengen.daemon.session import DaemonSession
 from tengen.errors import TengenError
 from tengen.interop.lc0 import weights_file
 from tengen.loop.parts import export
 from tengen.protocol import messages
-from tengen.protocol.encoding import decode, encode
+from tengen.protocol.messages import decode, encode
 from tengen.run import config_file
 from tengen.train.checkpoints import Checkpoints
 from tests.data.format.test_tars import fill as lc0_tar
@@ -31,7 +31,7 @@ START = messages.StartTraining("tic_tac_toe")
 compilations = Compilations()
 
 
-def stage(core: Core) -> str:
+def stage(core: DaemonCycle) -> str:
     return core.now.stage
 
 
@@ -250,7 +250,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise full.pop()
         writes(*arguments)
 
-    monkeypatch.setattr(core_module, "_FULL", 0.01)
+    monkeypatch.setattr(cycle_module, "_FULL", 0.01)
     monkeypatch.setattr(Checkpoints, "wait", wait)
     monkeypatch.setattr(export, "write", write)
     chunks(tmp_path, 0, 6)
@@ -275,7 +275,9 @@ def test_old_networks_make_room(tmp_path: Path) -> None:
 
 def test_statuses_tell_all_of_it(tmp_path: Path) -> None:
     told = Told()
-    core = Core(told.messages.append, told.log, tmp_path, overrides("daemon.test=0.4", "daemon.chunks_per_network=12"))
+    core = DaemonCycle(
+        told.messages.append, told.log, tmp_path, overrides("daemon.test=0.4", "daemon.chunks_per_network=12")
+    )
     reporter = DaemonReporter(core)
     idle = reporter.status()
     assert (idle.schedule.stage, idle.loader, idle.training, idle.networks) == ("IDLE", None, None, ())
@@ -349,7 +351,7 @@ def test_a_closed_input_ends_it_as_the_configuration_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: bool | None, usual: bool, ended: bool
 ) -> None:
     """Also if the input is closed before the configuration has been read, which takes a while."""
-    core = Core(lambda message: None, lambda level, text: None, tmp_path, ())
+    core = DaemonCycle(lambda message: None, lambda level, text: None, tmp_path, ())
     settings = SimpleNamespace(end_with_input=chosen)
     monkeypatch.setattr(core, "_start", lambda path: setattr(core, "session", SimpleNamespace(settings=settings)))
     monkeypatch.setattr(core, "_save", lambda: None)

@@ -13,7 +13,7 @@ from tengen import games, nets
 from tengen.config.settings.roles import DQNRoleSettings
 from tengen.nets.outputs import Outputs
 from tengen.roles import rules
-from tengen.roles.q_learning import QLearner, QNetworks
+from tengen.roles.dqn import QLearner, QNetworks
 from tengen.roles.replay import ReplaySample
 from tengen.train import optimizers
 from tengen.train.schedules import Schedule
