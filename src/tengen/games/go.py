@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32, UInt, UInt32
+from jaxtyping import Array, Bool, Float32, Int8, Int16, Int32, Integer, UInt, UInt32
 
 from tengen.games import go_chains as rules
 from tengen.games import go_gpu, go_katago, go_ladders
@@ -213,18 +213,20 @@ class Go(Game[GoState]):
         marks, legal = self._marks(state)
         points = jnp.arange(self.points, dtype=jnp.int16)
         history = (points == state.last[k] for k in range(5))
-        observation = self._observation(state, jnp.stack([jnp.ones(self.points, bool), *marks, *history], -1))
+        planes = jnp.stack([jnp.ones(self.points, bool), *marks, *history], -1)
+        scalars = self._scalars(state)
+        if state.ladders is not None:
+            area = go_gpu.pack(go_katago.areas(state.chains, self.size, self.options.suicide))
+            plain = (planes << jnp.arange(len(PLANES))).sum(-1, dtype=jnp.int32)
+            planes = self._planes(go_katago.marks(plain, state.ladders, area, state.turn, state.last))
+            scalars = go_katago.scalars(scalars)
+        observation = Observation(planes.reshape(self.planes_shape), scalars)
         over, score = self.is_over(state), self._final_score(state)
         return PositionInfo(jnp.append(legal, ~over), observation, over, rules.results(score), score)
 
-    def _observation(self, state: GoState, planes: Bool[Array, "points planes"]) -> Observation:
-        """What a network sees, given the planes of Tengen's own observation."""
-        scalars = self._scalars(state)
-        if state.ladders is not None:
-            suicide = self.options.suicide
-            planes = go_katago.planes(planes, state.ladders, state.chains, state.turn, state.last, self.size, suicide)
-            scalars = go_katago.scalars(scalars)
-        return Observation(planes.reshape(self.planes_shape), scalars)
+    def _planes(self, marks: Integer[Array, "*points"]) -> Bool[Array, "*points planes"]:
+        """The planes, given as bits of a number."""
+        return ((marks[..., None] >> jnp.arange(self.planes_shape[2], dtype=marks.dtype)) & 1) > 0
 
     def step_and_look(self, states: GoState, actions: Moves, stay: Which | None = None) -> tuple[GoState, PositionInfo]:
         stay = jnp.zeros(actions.shape, bool) if stay is None else stay
@@ -241,18 +243,24 @@ class Go(Game[GoState]):
             max_moves=self.max_moves,
         )
         before = go_gpu.GoPosition(*(getattr(states, name) for name in go_gpu.GoPosition._fields))
-        after, seen = go_gpu.move_and_look(fixed, before, states.history, actions, stay, self._keys)
-        moved = states._replace(**after._asdict())
+        new, seen = go_gpu.move_and_look(fixed, before, states.history, actions, stay, self._keys)
+        moved = states._replace(**new._asdict())
         moved = moved._replace(history=jax.vmap(self._history)(moved))
+        marks, scalars = seen.marks, jax.vmap(self._scalars)(moved)
         if states.ladders is not None:
-            found = jax.vmap(self._ladders)(states.ladders, moved.chains, moved.ko, jax.vmap(self.to_play)(moved))
+            now = moved.chains, moved.ko, moved.turn.astype(jnp.int32)
+            found = go_katago.seen_on_gpu(*now, self.size, self.options.suicide, self._ladder_limits)
             rests = (moved.moves == states.moves)[:, None, None]
-            moved = moved._replace(ladders=jnp.where(rests, states.ladders, found))
+            after = jax.vmap(go_katago.after)(states.ladders, found[:, 0], found[:, 1])
+            ladders = jnp.where(rests, states.ladders, after)
+            moved = moved._replace(ladders=ladders)
+            marks = jax.vmap(go_katago.marks)(marks, ladders, found[:, 2:], moved.turn, moved.last)
+            # Otherwise the compiler would compute the marks of a point again for each of its planes, and so on.
+            marks, scalars = lax.optimization_barrier((marks, jax.vmap(go_katago.scalars)(scalars)))
         over = seen.ended > 0
         score = jnp.where(over, (2 * seen.area - states.komi).astype(jnp.float32) / 2, 0)
-        planes = ((seen.marks[..., None] >> jnp.arange(len(PLANES), dtype=jnp.int16)) & 1) > 0
         legal = jnp.concatenate([(seen.marks & go_gpu.LEGAL) > 0, ~over[:, None]], 1)
-        observation = jax.vmap(self._observation)(moved, planes)
+        observation = Observation(self._planes(marks).reshape(-1, *self.planes_shape), scalars)
         return moved, PositionInfo(legal, observation, over, rules.results(score), score)
 
     def _scalars(self, state: GoState) -> Float32[Array, " scalars"]:

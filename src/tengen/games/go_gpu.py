@@ -13,6 +13,8 @@ from tengen.gpu.program import defines
 # Bits of the marks of a point. The first twelve are the planes of the observation, in their order.
 LEGAL = 1 << 12
 _THREADS = 128  # in a block
+# Ladders on small boards, and on large ones: games and threads of a block, blocks on a multiprocessor.
+_READING = {True: (8, 256, 4), False: (1, 128, 1)}
 
 
 class GoPosition(NamedTuple):
@@ -114,42 +116,61 @@ def move_and_look(
     return after, GoLook(*found[len(inputs) :])
 
 
-def ladders(
+def katago(
     chains: UInt[Array, "batch points"],
     ko: Int16[Array, " batch"],
     turn: Int32[Array, " batch"],
     size: int,
+    suicide: bool,
     moves: int,
     depth: int,
-) -> tuple[Bool[Array, "batch points"], Bool[Array, "batch points"]]:
-    """The stones captured in ladders, and the moves that start one, as `go_ladders.read` gives them."""
+    ladders: bool = True,
+    areas: bool = True,
+) -> UInt32[Array, "batch 4 words"]:
+    """A bit for every point, see `unpack`.
+
+    The stones captured in ladders and the moves that start one, as `go_ladders.read` gives them with these limits, and
+    the points of Black and White, as `go_katago.areas` does. What is not wanted stays 0.
+    """
     batch, points = chains.shape
-    games = 8 if points <= 128 else 4  # in a block: enough for all of its threads to have something to read
+    games, threads, blocks = _READING[points <= 128]
     program = gpu.Program(
-        "games/go_ladders.cu",
-        "go_ladders",
-        threads=_THREADS,
+        "games/go_katago.cu",
+        "go_katago",
+        threads=threads,
         defines=defines(
-            SIZE=size, BATCH=batch, GAMES=games, THREADS=_THREADS, MOVES=moves, DEPTH=depth,
-            EXACT=2 * depth >= 3 * points, CHAIN=_chain(chains.dtype),
+            SIZE=size, BATCH=batch, GAMES=games, THREADS=threads, BLOCKS=blocks,
+            LADDERS=ladders, AREAS=areas, MOVES=moves, DEPTH=depth, EXACT=2 * depth >= 3 * points, SUICIDE=suicide,
+            CHAIN=_chain(chains.dtype),
         ),
+        header="games/go_bits.cuh",
     )  # fmt: skip
-    shape = jax.ShapeDtypeStruct(chains.shape, jnp.uint8)
-    (marks,) = gpu.call(program, [chains, ko, turn], [shape], blocks=-(-batch // games))
-    return marks & 1 > 0, marks & 2 > 0
+    shape = jax.ShapeDtypeStruct((batch, 4, -(-points // 32)), jnp.uint32)
+    return gpu.call(program, [chains, ko, turn], [shape], blocks=-(-batch // games))[0]
+
+
+def ladders(
+    chains: UInt[Array, "batch points"], ko: Array, turn: Array, size: int, moves: int, depth: int
+) -> Bool[Array, "batch 2 points"]:
+    """The stones captured in ladders, and the moves that start one."""
+    found = katago(chains, ko.astype(jnp.int16), turn.astype(jnp.int32), size, False, moves, depth, areas=False)
+    return unpack(found[:, :2], size * size)
 
 
 def areas(chains: UInt[Array, "batch points"], size: int, suicide: bool) -> Bool[Array, "batch 2 points"]:
-    """The points of Black and White, as `go_katago.areas` gives them."""
-    batch, points = chains.shape
-    teams = _teams(points)
-    program = gpu.Program(
-        "games/go_areas.cu",
-        "go_areas",
-        threads=_THREADS,
-        defines=defines(
-            SIZE=size, BATCH=batch, TEAM=_THREADS // teams, TEAMS=teams, SUICIDE=suicide, CHAIN=_chain(chains.dtype)
-        ),
-    )
-    (owner,) = gpu.call(program, [chains], [jax.ShapeDtypeStruct(chains.shape, jnp.uint8)], blocks=-(-batch // teams))
-    return owner[:, None] == jnp.array([1, 2], jnp.uint8)[:, None]
+    """The points of Black and White."""
+    nothing = jnp.zeros(len(chains), jnp.int16)
+    found = katago(chains, nothing, nothing.astype(jnp.int32), size, suicide, 1, 1, ladders=False)
+    return unpack(found[:, 2:], size * size)
+
+
+def pack(mask: Bool[Array, "*rows points"]) -> UInt32[Array, "*rows words"]:
+    """A bit for every point."""
+    rows, points = mask.shape[:-1], mask.shape[-1]
+    padded = jnp.pad(mask, [*[(0, 0)] * len(rows), (0, -points % 32)]).reshape(*rows, -1, 32).astype(jnp.uint32)
+    return (padded << jnp.arange(32, dtype=jnp.uint32)).sum(-1, dtype=jnp.uint32)
+
+
+def unpack(packed: UInt32[Array, "*rows words"], points: int) -> Bool[Array, "*rows points"]:
+    bits = (packed[..., None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
+    return bits.reshape(*packed.shape[:-1], -1)[..., :points] > 0

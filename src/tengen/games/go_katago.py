@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from functools import cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float32, Int32, UInt, UInt32
+from jaxtyping import Array, Bool, Float32, Int32, Integer, UInt, UInt32
 
 from tengen.games import go_chains as rules
 from tengen.games import go_gpu, go_ladders
@@ -35,9 +36,13 @@ def ladders(
 ) -> PackedLadders:
     """What a state stores about ladders; `before` is that of the state one move ago, or None if there is none."""
     found = go_ladders.read(chains, ko, turn, size, limits)
-    captured, attacks = _pack(found.captured), _pack(found.attacks)
-    past = jnp.stack([captured, captured]) if before is None else before[:2]
-    return jnp.concatenate([captured[None], past, attacks[None]])
+    captured, attacks = go_gpu.pack(found.captured), go_gpu.pack(found.attacks)
+    return after(jnp.stack([captured, captured]) if before is None else before, captured, attacks)
+
+
+def after(before: Array, captured: UInt32[Array, " words"], attacks: UInt32[Array, " words"]) -> PackedLadders:
+    """What a state stores, given that of the state one move ago and the ladders of its own position."""
+    return jnp.concatenate([captured[None], before[:2], attacks[None]])
 
 
 def komi_inputs(komi: Float32[Array, ""], points: int) -> tuple[Float32[Array, ""], Float32[Array, ""]]:
@@ -55,39 +60,31 @@ def no_ladders(points: int) -> PackedLadders:
     return jnp.zeros((4, -(-points // 32)), jnp.uint32)
 
 
-def planes(
-    plain: Bool[Array, "points 12"],
+def marks(
+    plain: Integer[Array, " points"],
     packed: PackedLadders,
-    chains: UInt[Array, " points"],
+    area: UInt32[Array, "2 words"],
     turn: Array,
     last: Array,
-    size: int,
-    suicide: bool,
-) -> Bool[Array, "points 22"]:
-    """All planes, given those of Tengen's own observation."""
-    now, one, two, attacks = _unpack(packed, size * size)
+) -> Int32[Array, " points"]:
+    """All planes as bits of a number, given those of Tengen's own observation (further bits are ignored) and areas."""
+    now, one, two, attacks = packed
     one = jnp.where(last[0] >= 0, one, now)
     two = jnp.where(last[1] >= 0, two, one)
-    area = areas(chains, size, suicide)
     mine, theirs = jnp.where(turn == 0, area, area[::-1])
-    nothing = jnp.zeros_like(mine)
-    columns = [nothing, nothing, *plain[:, 7:].T, now, one, two, attacks, mine, theirs, nothing, nothing]
-    return jnp.concatenate([plain[:, :7], jnp.stack(columns, -1)], -1)
+    own = plain.astype(jnp.int32)
+    found = (own & 0b1111111) | ((own >> 7 & 0b11111) << 9)
+    for plane, bits in enumerate([now, one, two, attacks, mine, theirs], start=14):
+        found |= go_gpu.unpack(bits, len(plain)).astype(jnp.int32) << plane
+    return found
 
 
 def scalars(plain: Float32[Array, " 11"]) -> Float32[Array, " 19"]:
     """All scalars, given those of Tengen's own observation; the rest belongs to rules that Tengen does not have."""
-    return jnp.zeros(len(SCALARS), jnp.float32).at[jnp.array(FROM_TENGEN)].set(plain)
-
-
-def _pack(mask: Bool[Array, " points"]) -> UInt32[Array, " words"]:
-    padded = jnp.pad(mask, (0, -mask.shape[0] % 32)).reshape(-1, 32).astype(jnp.uint32)
-    return (padded << jnp.arange(32, dtype=jnp.uint32)).sum(1, dtype=jnp.uint32)
-
-
-def _unpack(packed: UInt32[Array, "rows words"], points: int) -> Bool[Array, "rows points"]:
-    bits = (packed[:, :, None] >> jnp.arange(32, dtype=jnp.uint32)) & 1
-    return bits.reshape(packed.shape[0], -1)[:, :points] > 0
+    places: list[Any] = [jnp.float32(0)] * len(SCALARS)
+    for number, value in zip(FROM_TENGEN, plain, strict=True):
+        places[number] = value
+    return jnp.stack(places)
 
 
 # Areas
@@ -108,6 +105,16 @@ def _finding(size: int, suicide: bool) -> Callable[[Array], Array]:
     plain = jax.vmap(partial(_areas, size=size, suicide=suicide))
     program = partial(go_gpu.areas, size=size, suicide=suicide)
     return joined(lambda chains: lax.platform_dependent(chains, cuda=program, default=plain))
+
+
+def seen_on_gpu(
+    chains: Array, ko: Array, turn: Array, size: int, suicide: bool, limits: go_ladders.LadderLimits
+) -> UInt32[Array, "batch 4 words"]:
+    """Ladders and areas of a batch of boards, by one GPU program if ladders are bounded. See `go_gpu.katago`."""
+    if limits != go_ladders.full_limits(size):
+        return go_gpu.katago(chains, ko, turn, size, suicide, *limits)
+    captured, attacks = jax.vmap(partial(go_ladders.read, size=size, limits=limits))(chains, ko, turn)
+    return go_gpu.pack(jnp.concatenate([captured[:, None], attacks[:, None], _finding(size, suicide)(chains)], 1))
 
 
 def _areas(chains: UInt[Array, " points"], size: int, suicide: bool) -> Bool[Array, "2 points"]:

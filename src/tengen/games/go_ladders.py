@@ -7,7 +7,7 @@ win.
 
 The tasks of all boards form one queue. A number of readers, each with a stack of boards, take tasks from it and search
 depth first; in every round each reader makes one move. So a long ladder on one board does not keep the others waiting.
-On NVIDIA GPUs a program does the same (`go_ladders.cu`).
+On NVIDIA GPUs a program does the same (`go_katago.cu`).
 """
 
 from collections.abc import Callable
@@ -105,7 +105,7 @@ def _reading(size: int, limits: LadderLimits) -> Callable[..., Ladders]:
 
 def read_on_gpu(chains: Boards, ko: Array, turn: Array, size: int, limits: LadderLimits) -> Ladders:
     """The ladders of a batch of boards by one GPU program."""
-    return Ladders(*go_gpu.ladders(chains, ko.astype(jnp.int16), turn.astype(jnp.int32), size, *limits))
+    return Ladders(*go_gpu.ladders(chains, ko, turn, size, *limits).swapaxes(0, 1))
 
 
 @partial(jax.jit, static_argnames=("size", "limits"))

@@ -99,6 +99,7 @@ class Program:
     entry: str
     threads: int  # per block; a multiple of 32
     defines: tuple[tuple[str, str], ...]
+    header: str = ""  # the path of a source that precedes it
     shared: int = 0  # bytes of shared memory that it gets besides what it declares
     hopper: bool = False  # whether it uses instructions that only Hopper has
     persistent: bool = False  # whether its blocks take turns, so that one for each multiprocessor is enough
@@ -107,7 +108,7 @@ class Program:
     def source(self) -> str:
         """The source text including the definitions."""
         definitions = "".join(f"#define {name} {value}\n" for name, value in self.defines)
-        return definitions + _file("gpu/common.cuh") + _file(self.path)
+        return definitions + "".join(map(_file, filter(None, ("gpu/common.cuh", self.header, self.path))))
 
 
 @functools.cache

@@ -144,6 +144,8 @@ static int __reduce_max_sync(unsigned, int value) {
   return value;
 }
 static int __reduce_min_sync(unsigned, int value) { return ~__reduce_max_sync(~0u, ~value); }
+static int __popc(unsigned x) { return __builtin_popcount(x); }
+static int __ffs(unsigned x) { return __builtin_ffs(x); }
 static int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 static int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
 static float __int_as_float(int x) { float f; memcpy(&f, &x, 4); return f; }
