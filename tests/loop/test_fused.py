@@ -545,7 +545,9 @@ def test_a_run_whose_self_play_stays_as_it_is_keeps_the_budgets_of_its_searches(
     components = SimpleNamespace(change=refuse, config=before)
     reporter = SimpleNamespace(say=said.append, goal=lambda goal: None)
     watch = SimpleNamespace(look=lambda: tiny("search.simulations=40", "train.lr_scale=0.5"))
+    following = SimpleNamespace(changed=lambda config: following)
     vars(loop).update(components=components, rater=ignore, collector=SimpleNamespace(), reporter=reporter, _watch=watch)
+    vars(loop).update(_grown=0, _next=following)
     loop._take_changes()
     assert said == ["self-play stays as it is: too little memory"]
     assert loop.config == tiny("train.lr_scale=0.5")
