@@ -30,8 +30,9 @@ class Components:
         self.config = config  # whose self-play this is
         self.playing = playing = SelfplayDriver(config)
         lanes, weights = playing.lanes, playing.weight_shapes
-        self.start_jobs = ahead.compile(lanes.start_programs()) if ahead else ()
+        # The largest program first: each is traced here, while those before it are compiled.
         self.play_jobs = ahead.compile(lanes.play_programs(weights)) if ahead else ()
+        self.start_jobs = ahead.compile(lanes.start_programs()) if ahead else ()
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
