@@ -73,6 +73,8 @@ def _write(args: Namespace) -> None:
         raise TengenError(f"--format {kind}: {schema.unknown('format', kind, tuple(_TRY))}")
     if args.about and kind != "tengen":
         raise TengenError("--about is for --format tengen")
+    if not out.parent.is_dir():
+        raise TengenError(f"{out}: there is no folder {out.parent}; make it first")
     found = networks.find(args.config)
     if kind == "tengen":
         about = [[part.strip() for part in text.partition("=")] for text in args.about]

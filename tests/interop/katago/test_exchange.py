@@ -98,6 +98,7 @@ def test_what_katago_does_not_know_is_said(tmp_path: Path, capsys: pytest.Captur
             ["export", "{net}", "--format", "katgo", "{tmp}/net.bin"],
             "unknown format, did you mean katago",
         ),
+        (["export", "{net}", "--format", "katago", "{tmp}/x/net.bin"], "x/net.bin: there is no folder"),
         (["export", "{tmp}/nothing", "--format", "katago", "{tmp}/net.bin"], "there is no such file or folder"),
         (["import", "katago", "{tmp}/nothing.bin.gz", "{tmp}/in"], "nothing.bin.gz"),
         (["import", "katago", "{tmp}/fifo.bin.gz", "{tmp}/in"], "fifo.bin.gz"),
