@@ -25,7 +25,7 @@ Evaluate = Callable[[Any, Observation], Evaluation]
 """(params, observation [B, ...]) -> the evaluation by a network."""
 
 MOST_PLAYOUTS = 16_000
-PLAYING: Mapping[str, Any] = {"algorithm": "puct", "c_init": 0.6}
+PLAYING: Mapping[str, Any] = {"algorithm": "puct", "c_init": 0.8}
 """How networks search in matches if nothing else is said; self-play wants more exploration. See docs/log.md."""
 _EXPLORATION = 1.0  # times the square root of the number of moves; see docs/match-api.md for how it was chosen
 

@@ -18,7 +18,7 @@ class EngineSettings:
         None, "positions that the tree keeps (null: half a GiB of them, at most 131072)", low=16, high=2**24
     )
     precision: Precision = setting("auto", "of the network (auto: bfloat16 on accelerators, float32 on CPUs)")
-    c_init: float = setting(0.6, "exploration constant", low=0, high=100)
+    c_init: float = setting(0.8, "exploration constant", low=0, high=100)
     lower_bound: float = setting(
         0.2, "the best move has the largest value minus this over the square root of its visits", low=0, high=100
     )
