@@ -44,12 +44,35 @@ def test_threats_are_the_empty_cells_that_complete_a_line() -> None:
     assert found > 1000
 
 
-def test_both_observations_are_one_game() -> None:
+def test_strategy_shows_threes_landings_and_rows() -> None:
+    game = make("connect_four", observation="strategy")
+    played = record(game, start(game), seed=6)
+    assert played.planes.shape[2:] == (6, 7, 9)
+    found = 0
+    for g in range(64):
+        position = oracle.ConnectFour()
+        for t in range(played.length(g)):
+            planes = [{tuple(at) for at in np.argwhere(played.planes[t, g, ..., plane])} for plane in range(9)]
+            empty = {(row, column) for row in range(6) for column in range(7)} - set(position.board)
+            for plane, player in ((5, position.to_play), (6, 1 - position.to_play)):
+                stones = {cell for cell, owner in position.board.items() if owner == player}
+                lines = [set(line) - stones for line in oracle.LINES]
+                wanted = {cell for line in lines if len(line) == 2 and line <= empty for cell in line}
+                assert planes[plane] == wanted
+                found += len(wanted)
+            assert planes[7] == {(row, column) for row, column in empty if (row + 1, column) not in empty}
+            assert planes[8] == {(row, c) for row in range(6) for c in range(7) if row % 2 == 1 - position.to_play}
+            position.play(int(played.actions[t, g]))
+    assert found > 1000
+
+
+def test_all_observations_are_one_game() -> None:
     threats = make("connect_four", observation="threats")
     assert threats.for_network({"observation": "threats"}) is threats
     assert threats.for_network({}).planes_shape == (6, 7, 3)
     assert GAME.for_network({}) is GAME
     assert GAME.for_network({"observation": "threats"}).options == threats.options
+    assert threats.for_network({"observation": "strategy"}).planes_shape == (6, 7, 9)
 
 
 def test_perft() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 
 from tengen import ahead, files, match
@@ -23,12 +24,12 @@ from tengen.data.records.records import load_records
 from tengen.data.store import buffer
 from tengen.data.store.store import Store
 from tengen.errors import Diverged, OptionError, TengenError
+from tengen.loop.components import Components
 from tengen.loop.fused import Fused
 from tengen.nets import saving
 from tengen.run import config_file, metrics, part_status
 from tengen.run.networks import UNTRAINED
 from tengen.selfplay import driver
-from tengen.train import checkpoints
 from tengen.train.alpha_zero import AlphaZeroTrainer
 from tests.helpers.compilations import Compilations
 from tests.helpers.crashes import Photographer, copy
@@ -415,7 +416,7 @@ def test_a_checkpoint_that_cannot_be_written(base: Path, monkeypatch: pytest.Mon
 
     with prepared(base, "goal.rows=100000") as loop:
         step = loop.trainer.step
-        monkeypatch.setattr(checkpoints.ocp.CheckpointManager, "save", refuse)
+        monkeypatch.setattr(ocp.CheckpointManager, "save", refuse)
         with pytest.raises(TengenError, match="a checkpoint could not be written: .*No space left on device"):
             loop.run(never)
     monkeypatch.undo()
@@ -474,7 +475,7 @@ def test_every_large_program_is_compiled_once_in_a_thread_and_the_first_games_ar
 ) -> None:
     """As on a GPU: all calls find what was compiled ahead, and with enough rows, games wait for the learner."""
     monkeypatch.setattr(driver, "MOST_PHASES", 6)
-    monkeypatch.setattr(Fused, "_compiles_ahead", staticmethod(lambda: True))
+    monkeypatch.setattr(Components, "compiles_learner", staticmethod(lambda: True))
     may_compile, program = threading.Event(), AlphaZeroTrainer.program
 
     def waiting(trainer: AlphaZeroTrainer, data: Any) -> Any:
@@ -544,7 +545,9 @@ def test_a_run_whose_self_play_stays_as_it_is_keeps_the_budgets_of_its_searches(
     components = SimpleNamespace(change=refuse, config=before)
     reporter = SimpleNamespace(say=said.append, goal=lambda goal: None)
     watch = SimpleNamespace(look=lambda: tiny("search.simulations=40", "train.lr_scale=0.5"))
+    following = SimpleNamespace(changed=lambda config: following)
     vars(loop).update(components=components, rater=ignore, collector=SimpleNamespace(), reporter=reporter, _watch=watch)
+    vars(loop).update(_grown=0, _next=following)
     loop._take_changes()
     assert said == ["self-play stays as it is: too little memory"]
     assert loop.config == tiny("train.lr_scale=0.5")

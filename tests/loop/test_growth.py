@@ -6,10 +6,11 @@ import jax
 import numpy as np
 import pytest
 
+from tengen.ahead import Ahead
 from tengen.config import ConfigError
 from tengen.config.settings.net import growth_step
 from tengen.errors import OptionError, TengenError
-from tengen.loop import launching
+from tengen.loop import growth, launching
 from tengen.loop.fused import Fused
 from tengen.nets import saving
 from tengen.run import first_network, grown
@@ -77,6 +78,20 @@ def test_a_run_goes_on_with_the_network_that_has_grown(run: tuple[Path, Fused, l
         assert not any("has grown" in text for text in loop._display.said)
 
 
+def test_the_larger_network_is_compiled_ahead(tmp_path: Path) -> None:
+    with Ahead() as ahead:
+        config = tiny("goal.rows=400", 'net.growth=["200:b2c16"]')
+        following = growth.NextNetwork(config, 0, ahead)
+        assert not following.due(0.9, 50)
+        assert following._building is None
+        assert not following.due(0.0, 150)
+        following._building.result()  # it is being built
+        assert not following.due(0.9, 150)
+        following.components()
+        assert following.due(0.0, 200)
+        assert not growth.NextNetwork(config, 1, ahead).due(1.0, 10**6)
+
+
 def test_a_run_that_is_killed_before_the_first_checkpoint_grows_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,9 +112,9 @@ def test_a_run_that_is_killed_before_the_first_checkpoint_grows_again(
     assert "the network has grown to b2c16" in loop._display.said
 
 
-@pytest.mark.parametrize("text", ["", "b2c16", "1:b2c16", "0.5:", "0.5:b2c16:3", "-0.5:b2c16"])
+@pytest.mark.parametrize("text", ["", "b2c16", "1.5:b2c16", "0:b2c16", "0.5:", "0.5:b2c16:3", "-0.5:b2c16"])
 def test_growth_that_cannot_be_understood(text: str) -> None:
-    with pytest.raises(OptionError, match="SHARE:NAME"):
+    with pytest.raises(OptionError, match="SHARE:NAME or ROWS:NAME"):
         growth_step(text)
 
 
@@ -107,6 +122,7 @@ def test_growth_that_cannot_be_understood(text: str) -> None:
     ("steps", "message"),
     [
         ('["0.5:b2c16","0.4:b3c16"]', "one after the other"),
+        ('["200:b2c16","200:b3c16"]', "one after the other"),
         ('["0.5:b2"]', "net.growth"),
     ],
 )
@@ -115,7 +131,14 @@ def test_growth_that_cannot_be_configured(steps: str, message: str) -> None:
         tiny("goal.rows=400", f"net.growth={steps}")
 
 
+def test_growth_by_rows() -> None:
+    step = growth_step("200:b2c16")
+    assert [step.is_due(1.0, rows) for rows in (199, 200)] == [False, True]
+    assert [growth_step("0.5:b2c16").is_due(share, 10**9) for share in (0.49, 0.5)] == [False, True]
+
+
 def test_growth_without_a_goal() -> None:
+    tiny('net.growth=["200:b2c16"]')
     with pytest.raises(ConfigError, match="no goal"):
         tiny('net.growth=["0.5:b2c16"]')
 

@@ -18,8 +18,12 @@ pytestmark = pytest.mark.usefixtures("emulated_gpu")
 
 # [network, game and its options, positions]
 TOWERS = {
-    "9x9, pooling, a last block of threads that is not full": ("b3c96", "go", {"size": 9}, 5),
+    "9x9, pooling, several sets of boards for a block of threads": ("b3c96", "go", {"size": 9}, 9),
     "b6c96": ("b6c96", "go", {"size": 9}, 2),
+    "128 channels: all threads work together": ("b2c128", "go", {"size": 9}, 5),
+    "13x13, a team for each board": ("b1c96", "go", {"size": 13}, 5),
+    "8x8, a board is a tile": ("b2c128", "chess", {}, 5),
+    "8x8, three tiles for a team": ("b2c96-nogp", "othello", {}, 7),
     "channels that pool are no multiple of 16": ("b2c128-mish", "go", {"size": 7}, 7),
     "19x19, one board at a time": ("b1c96", "go", {"size": 19}, 2),
     "a board that is not square": ("b2c96-nogp-silu", "connect_four", {}, 9),
@@ -71,14 +75,17 @@ def layer_by_layer(net: BoardNetwork, x: jax.Array) -> jax.Array:
     return net.heads.from_trunk(x, board, False)
 
 
-@pytest.mark.parametrize(("side", "boards"), [(5, 10), (7, 6), (9, 4), (10, 3), (13, 2), (14, 0), (19, 1), (20, 0)])
-def test_how_many_boards_a_block_of_threads_has(side: int, boards: int) -> None:
+@pytest.mark.parametrize(
+    ("side", "boards", "teams"),
+    [(5, 10, 2), (7, 6, 2), (8, 6, 2), (9, 4, 2), (10, 3, 1), (13, 2, 2), (14, 0, 0), (19, 1, 1), (20, 0, 0)],
+)
+def test_how_many_boards_and_teams_a_block_of_threads_has(side: int, boards: int, teams: int) -> None:
     plan = tower._plan(side, side, 96, 32)
-    assert (0 if plan is None else plan.boards) == boards
+    assert ((0, 0) if plan is None else (plan.boards, plan.teams)) == (boards, teams)
 
 
 @pytest.mark.skipif(not nvrtc_is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)")
-@pytest.mark.parametrize(("name", "side"), [("b6c96", 9), ("b10c128", 19), ("b6c128-mish", 9)])
+@pytest.mark.parametrize(("name", "side"), [("b6c96", 9), ("b10c128", 19), ("b6c128-mish", 9), ("b2c96-mish", 9)])
 def test_the_program_compiles_for_hopper(name: str, side: int) -> None:
     game = games.make("go", size=side)
     net = folded(name, game)
@@ -99,6 +106,7 @@ def test_on_a_hopper_gpu_the_program_is_the_same_as_the_layers() -> None:
         ("go", 9, "b6c96"),
         ("go", 9, "b6c128-mish"),
         ("go", 10, "b2c96"),
+        ("go", 13, "b2c96"),
         ("go", 19, "b10c128"),
         ("chess", 8, "b6c128"),
     )
@@ -106,7 +114,7 @@ def test_on_a_hopper_gpu_the_program_is_the_same_as_the_layers() -> None:
         game = games.make(kind) if kind == "chess" else games.make(kind, size=side)
         net = folded(name, game)
         assert net.packed is not None
-        x = inputs(net, game, 301)
+        x = inputs(net, game, 1201)
         found, expected = jax.jit(net.packed)(x), jax.jit(lambda x, net=net: layer_by_layer(net, x))(x)
         np.testing.assert_allclose(found.astype(jnp.float32), expected.astype(jnp.float32), rtol=0.1, atol=0.1)
 

@@ -142,7 +142,7 @@ def test_what_an_end_is_worth_in_hironakas_game() -> None:
     running = game.position(jnp.array([[0.0, 5.0], [5.0, 0.0]]))
     left = running._replace(points=jnp.array([[0.0, 5.0], [-1.0, -1.0]]))
     late = running._replace(moves=jnp.int16(4))
-    assert [float(finished(role, running, left, True)) for role in ("host", "agent")] == [1.0, -1.0]
-    assert float(finished("host", running, late, True)) == 0.0
+    assert [float(finished(role, running, left, jnp.bool_(True))) for role in ("host", "agent")] == [1.0, -1.0]
+    assert float(finished("host", running, late, jnp.bool_(True))) == 0.0
     assert float(Returns(game)("host", running, late, game.is_over(late))) == -1.0
     assert float(Returns(game)("agent", running, running, jnp.bool_(False))) == 0.0

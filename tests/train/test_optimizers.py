@@ -44,6 +44,17 @@ def gradients(count: int) -> list[dict[str, jax.Array]]:
     ]
 
 
+@pytest.mark.parametrize("kind", ["sgd", "adamw", "muon"])
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_every_optimiser_starts_with_zeros(kind: Any, clip: float | None) -> None:
+    settings = replace(SETTINGS, kind=kind, clip=clip)
+    found, expected = optimizers.start(settings, example()), optimizers.make(settings).init(example())
+    assert jax.tree.structure(found) == jax.tree.structure(expected)
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("kind", ["adamw", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sgd", "muon"))])
 def test_decay_spares_norms_and_biases(kind: str) -> None:
     game = games.make("go", size=3)

@@ -30,7 +30,7 @@ class ReviewedMove:
     best: tuple[NamedMove, ...]  # the line that the search prefers; its first move may be the one that was made
     best_value: float  # of the first move of that line, from a search as long as that of `after` where it matters
     rank: int | None  # of the move among those that the search looked at, 1 is the best; None if it did not
-    prior: float | None  # what the network report of it; None if the search did not look at it
+    prior: float | None  # the network's probability for it; None if the search did not look at it
     visits: int  # of the position in which it was made
 
     @property

@@ -75,7 +75,7 @@ class Config:
                 yield "selfplay.stages", f"{text}: expected at most search.simulations, {self.search.simulations}"
         if self.selfplay.stages and self.goal == GoalSection(None, None, None, None):
             yield "selfplay.stages", "expected none, because the run has no goal of which a share could be reached"
-        if self.net.growth and self.goal == GoalSection(None, None, None, None):
+        if any(step.share for step in self.net.growth_steps) and self.goal == GoalSection(None, None, None, None):
             yield "net.growth", "expected none, because the run has no goal of which a share could be reached"
         if self.data.format != "tengen" and self.selfplay.value_horizon:
             yield (

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jaxtyping import Array, Bool, Float32, Int8, Int32
 
 from tengen import search
 from tengen.config.settings.search import SearchSettings
@@ -24,11 +24,11 @@ from tengen.search.tree import Tree
 class LeafQuery(NamedTuple):
     """The positions that a group needs evaluated: K of each of G games, [G * K, ...], those of one game together."""
 
-    wanted: Array  # Bool[G * K]: the others need no answer
+    wanted: Bool[Array, " rows"]  # the others need no answer
     observation: Observation
-    legal: Array  # Bool[G * K, A]
-    player: Array  # Int32[G * K]: who moves in the position
-    colour: Array  # Int32[G * K]: who moves in the game, and so is thinking
+    legal: Bool[Array, "rows actions"]
+    player: Int32[Array, " rows"]  # who moves in the position
+    colour: Int32[Array, " rows"]  # who moves in the game, and so is thinking
     notes: Any  # for `answer`
 
 
@@ -105,9 +105,9 @@ def _root_player(tree: Tree) -> Array:
 
 class PolicyState(NamedTuple):
     positions: Any
-    stage: Array  # Int8[G]: IDLE, ASKING or READY
-    logits: Array  # Float32[G, A]: -inf for illegal moves
-    value: Array  # Float32[G]: for the player to move
+    stage: Int8[Array, " games"]  # IDLE, ASKING or READY
+    logits: Float32[Array, "games actions"]  # -inf for illegal moves
+    value: Float32[Array, " games"]  # for the player to move
 
 
 IDLE, ASKING, READY = range(3)

@@ -1,8 +1,8 @@
 """Connect four on six rows and seven columns. See docs/games/connect_four.md."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -16,13 +16,15 @@ from tengen.schema import setting
 ROWS, COLUMNS = 6, 7
 FULL = (1 << ROWS) - 1
 PLAYERS = ("x", "o")
+_PLANES = {"stones": 3, "threats": 5, "strategy": 9}
 
 
 @dataclass(frozen=True)
 class ConnectFourOptions:
-    observation: Literal["stones", "threats"] = setting(
+    observation: Literal["stones", "threats", "strategy"] = setting(
         "stones",
-        "what a network sees: the stones, or also the empty cells that would complete four in a line",
+        "what a network sees: the stones, also the empty cells that would complete four in a line, or also those "
+        "that would make three of four, the lowest ones and the rows that zugzwang gives to a player",
         before="stones",
     )
 
@@ -47,16 +49,12 @@ class ConnectFour(Game[ConnectFourState]):
 
     def __init__(self, options: ConnectFourOptions) -> None:
         self.options = options
-        self.sees_threats = options.observation == "threats"
-        self.planes_shape = (ROWS, COLUMNS, 5 if self.sees_threats else 3)
+        self.planes_shape = (ROWS, COLUMNS, _PLANES[options.observation])
 
     def for_network(self, options: Mapping[str, Any]) -> "ConnectFour":
         """The states are the same, whatever a network sees."""
-        return self if options.get("observation", "stones") == self.options.observation else self._seen_otherwise
-
-    @cached_property
-    def _seen_otherwise(self) -> "ConnectFour":
-        return ConnectFour(ConnectFourOptions("stones" if self.sees_threats else "threats"))
+        seen = options.get("observation", "stones")
+        return self if seen == self.options.observation else _with_observation(seen)
 
     def init(self, key: RandomKey) -> ConnectFourState:
         return ConnectFourState(jnp.zeros((2, COLUMNS), jnp.uint8), jnp.int8(0), jnp.int8(-1))
@@ -76,9 +74,13 @@ class ConnectFour(Game[ConnectFourState]):
     def observe(self, state: ConnectFourState) -> Observation:
         mine = jnp.where(state.turn == 0, state.stones[0], state.stones[1])
         theirs = jnp.where(state.turn == 0, state.stones[1], state.stones[0])
-        seen = [mine, theirs]
-        if self.sees_threats:
-            seen += [threats(stones) & ~(mine | theirs) for stones in (mine, theirs)]
+        taken, seen = mine | theirs, [mine, theirs]
+        if self.options.observation != "stones":
+            seen += [threats(stones) & ~taken for stones in (mine, theirs)]
+        if self.options.observation == "strategy":
+            # When both fill the last columns in turn, the first player gets the odd rows and the second the even ones.
+            rows = jnp.where(state.turn == 0, 0b010101, 0b101010).astype(jnp.uint8)
+            seen += [*(threes(stones, taken) for stones in (mine, theirs)), taken + 1 & FULL, jnp.full(COLUMNS, rows)]
         planes = jnp.stack([jnp.ones((ROWS, COLUMNS), bool), *map(_board, seen)], -1)
         return Observation(planes, jnp.zeros(0, jnp.float32))
 
@@ -123,6 +125,11 @@ class ConnectFour(Game[ConnectFourState]):
         return str(action + 1)
 
 
+@lru_cache
+def _with_observation(observation: Literal["stones", "threats", "strategy"]) -> ConnectFour:
+    return ConnectFour(ConnectFourOptions(observation))
+
+
 def has_four(columns: UInt8[Array, "7"]) -> Bool[Array, ""]:
     x = columns.astype(jnp.uint32)
     upright = x & x >> 1 & x >> 2 & x >> 3
@@ -136,18 +143,32 @@ def has_four(columns: UInt8[Array, "7"]) -> Bool[Array, ""]:
 def threats(columns: UInt8[Array, "7"]) -> UInt8[Array, "7"]:
     """The cells above these stones, or beside them, that would complete four in a line."""
     x = columns.astype(jnp.int32)
-    beside = jnp.pad(x, 3)
-    found = x << 1 & x << 2 & x << 3
-    for rise in (-1, 0, 1):
-
-        def at(step: int, rise: int = rise) -> Array:
-            """For every cell, whether there is a stone so many steps to the right along the line."""
-            column = beside[3 + step : 3 + step + COLUMNS]
-            return column >> step * rise if step * rise >= 0 else column << -step * rise
-
-        for steps in ((-3, -2, -1), (-2, -1, 1), (-1, 1, 2), (1, 2, 3)):
-            found |= at(steps[0]) & at(steps[1]) & at(steps[2])
+    found = jnp.zeros_like(x)
+    for others in _lines(x):
+        found |= others[0] & others[1] & others[2]
     return (found & FULL).astype(jnp.uint8)
+
+
+def threes(columns: UInt8[Array, "7"], taken: UInt8[Array, "7"]) -> UInt8[Array, "7"]:
+    """The empty cells that would make three of these stones in a line of four whose last cell is empty."""
+    stones, empty = columns.astype(jnp.int32), ~taken.astype(jnp.int32) & FULL
+    found = jnp.zeros_like(stones)
+    for (a, b, c), (no_a, no_b, no_c) in zip(_lines(stones), _lines(empty), strict=True):
+        found |= a & b & no_c | a & no_b & c | no_a & b & c
+    return (found & empty).astype(jnp.uint8)
+
+
+def _lines(columns: Int32[Array, "7"]) -> Iterator[list[Int32[Array, "7"]]]:
+    """For every line of four through a cell, whether the three other cells of that line are in the set."""
+    beside = jnp.pad(columns, 3)
+    for across, rise in ((0, 1), (1, -1), (1, 0), (1, 1)):
+        for first in range(-3, 1):
+            steps = [step for step in range(first, first + 4) if step]
+            yield [_shifted(beside[3 + step * across :][:COLUMNS], step * rise) for step in steps]
+
+
+def _shifted(columns: Int32[Array, "7"], rows: int) -> Int32[Array, "7"]:
+    return columns >> rows if rows >= 0 else columns << -rows
 
 
 def _board(columns: UInt8[Any, "7"]) -> Bool[Array, "6 7"]:

@@ -102,6 +102,7 @@ class Program:
     header: str = ""  # the path of a source that precedes it
     shared: int = 0  # bytes of shared memory that it gets besides what it declares
     hopper: bool = False  # whether it uses instructions that only Hopper has
+    persistent: bool = False  # whether its blocks take turns, so that one for each multiprocessor is enough
 
     @property
     def source(self) -> str:
@@ -190,7 +191,9 @@ def _on_gpu(context: Any, *operands: Any, launch: Launch) -> Any:
         program.entry, program.threads // 32, 1, program.shared, ptx(program, capability), "", capability
     )
     pointers = [gpu_triton.create_array_parameter(0, 16) for _ in (*operands, *launch.outputs)]
-    proto = gpu_triton.TritonKernelCall(kernel, *launch.blocks, 1, pointers).to_proto(program.entry, b"")
+    x, y = launch.blocks
+    blocks = (min(x, _processors()), y) if program.persistent else (x, y)
+    proto = gpu_triton.TritonKernelCall(kernel, *blocks, 1, pointers).to_proto(program.entry, b"")
     rule = jax.ffi.ffi_lowering("triton_kernel_call_ffi", operand_output_aliases=dict(launch.aliases))
     return rule(context, *operands, name=program.entry, opaque=zlib.compress(proto))
 
@@ -198,6 +201,11 @@ def _on_gpu(context: Any, *operands: Any, launch: Launch) -> Any:
 def _capabilities() -> set[int]:
     """The compute capabilities of the GPUs here. All of them run programs for the oldest."""
     return {int(device.compute_capability.replace(".", "")) for device in jax.local_devices(backend="cuda")}
+
+
+def _processors() -> int:
+    """The multiprocessors of a GPU here, of the smallest if they differ."""
+    return min(device.core_count for device in jax.local_devices(backend="cuda"))
 
 
 def is_hopper() -> bool:

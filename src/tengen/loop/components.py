@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from tengen import nets
-from tengen.ahead import Ahead, shapes_on
+from tengen.ahead import Ahead, Jobs, shapes_on
 from tengen.config.sections import Config
 from tengen.data.format.rows import Rows, blank
 from tengen.data.store import buffer
@@ -24,14 +24,15 @@ _USABLE = 0.9  # of a device's memory: programs need some for themselves
 
 
 class Components:
-    """Built from a configuration alone; knows no files. With `ahead`, its threads compile the games' programs."""
+    """Built from a configuration alone; knows no files. With `ahead`, its threads compile the large programs."""
 
     def __init__(self, config: Config, ahead: Ahead | None = None) -> None:
         self.config = config  # whose self-play this is
         self.playing = playing = SelfplayDriver(config)
         lanes, weights = playing.lanes, playing.weight_shapes
-        self.start_jobs = ahead.compile(lanes.start_programs()) if ahead else ()
+        # The largest program first: each is traced here, while those before it are compiled.
         self.play_jobs = ahead.compile(lanes.play_programs(weights)) if ahead else ()
+        self.start_jobs = ahead.compile(lanes.start_programs()) if ahead else ()
         self.game, self.spec, self.form, self.lanes = playing.game, playing.spec, playing.form, playing.lanes
         self.evaluate, self.selfplay = playing.evaluate, playing.selfplay
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
@@ -44,6 +45,15 @@ class Components:
         # If a device is named instead of a sharding, arrays of the learner's mesh keep their type: another one.
         self._device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         self._everywhere = self.trainer.learner.everywhere
+        self.learner_jobs: Jobs = ()
+        if ahead and self.compiles_learner():
+            self.learner_jobs = ahead.call(lambda: self.learning_program().compile())
+            self.play_jobs += ahead.compile(self.collecting_programs())
+
+    @staticmethod
+    def compiles_learner() -> bool:
+        """Whether the learner is compiled while games are compiled and played. On a CPU, these need the cores."""
+        return jax.default_backend() != "cpu"
 
     def change(self, config: Config) -> bool:
         """Use other settings from now on; whether self-play has changed, so that its lanes are new ones.

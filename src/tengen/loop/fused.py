@@ -48,8 +48,7 @@ class Fused(RatedRun):
         self._pending: list[PlayedRound] = []
         self._playing = 0.0  # seconds of playing, without compiling
         self._ahead = self._closing.enter_context(Ahead())
-        self._games: Jobs = ()  # programs of the games, as they are compiled in threads
-        self._learner: Jobs = ()  # that of the learner
+        self._learner: Jobs = ()  # its program, as it is compiled in a thread
         self._begun: set[str] = set()  # what this process has done for the first time
         self._grown = 0  # times that the network has grown
 
@@ -63,6 +62,7 @@ class Fused(RatedRun):
         self._grown = times = grown.times_grown(checkpoints)
         own = config.grown(times) if times else first_network.local(config, self.base)
         self.components = parts = Components(own, ahead)
+        self._learner = parts.learner_jobs
         parts.check_memory(self.plays)
         self.trainer, game = parts.trainer, parts.game
         self._open_networks()
@@ -148,7 +148,6 @@ class Fused(RatedRun):
 
     def _start_playing(self) -> None:
         start, self.key = jax.random.split(self.key)
-        self._compile_ahead()
         self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
 
     def _open_networks(self) -> None:
@@ -156,11 +155,11 @@ class Fused(RatedRun):
         parts, net = self.components, self.config.net
         before = (net.grown(times).architecture() for times in range(self._grown))
         self._open_rater(parts.game, parts.spec, parts.evaluate, before)
-        self._next = growth.NextNetwork(self.config, self._grown, self._ahead if self._compiles_ahead() else None)
+        self._next = growth.NextNetwork(self.config, self._grown, self._ahead if parts.compiles_learner() else None)
 
     def _grow_when_due(self) -> None:
         """Let the next, larger network take over if it is time."""
-        if not self.plays or not self.session.started or not self._next.due(self._progress):
+        if not self.plays or not self.session.started or not self._next.due(self._progress, self.counts.rows):
             return
         following, before = self._next, self.trainer
         self._show(f"growing the network to {following.name}")
@@ -169,7 +168,7 @@ class Fused(RatedRun):
         self._save_network()
         parts.trainer.grow_from(before)
         self.session.close()
-        self.components, self.trainer = parts, parts.trainer
+        self.components, self.trainer, self._learner = parts, parts.trainer, parts.learner_jobs
         folder = grown.folder(self.base / "train" / TRAINER, following.times)
         self._open_session(self.config.train.checkpoints, folder)
         self.session.saved = -1
@@ -182,18 +181,6 @@ class Fused(RatedRun):
         self._rounds.change(parts.lanes)
         self._feed(0)
         self.weights = parts.weights()
-
-    def _compile_ahead(self) -> None:
-        """Let everything that is needed after the first move be compiled in threads, too."""
-        self._games = self.components.play_jobs
-        if self._compiles_ahead():
-            self._games += self._ahead.compile(self.components.collecting_programs())
-            self._learner = self._ahead.call(lambda: self.components.learning_program().compile())
-
-    @staticmethod
-    def _compiles_ahead() -> bool:
-        """Whether the learner is compiled while games are compiled and played. On a CPU, these need the cores."""
-        return jax.default_backend() != "cpu"
 
     @property
     def _waiting(self) -> str:
@@ -211,7 +198,7 @@ class Fused(RatedRun):
             with safe_exit.possible(not compiled):
                 finish(self.components.start_jobs)
                 rounds.begin()
-                finish(self._games)
+                finish(self.components.play_jobs)
                 self._pending = rounds.play(self.weights, self._collect, budgets)
         except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -77,18 +78,25 @@ Make = Callable[[RunRequest, Display], Any]
 
 def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int:
     """Run until the goal is reached or the user stops it; returns the exit code. `make` builds another loop."""
-    from tengen.jax_setup import check_device_elsewhere, keep_compiled
+    from tengen.jax_setup import check_device_elsewhere, device_problem, keep_compiled
 
     config, notes = config_file.settled(request.config, request.base, request.overrides)
     request = replace(request, config=config)
     for note in (*notes, *_not_growing(request)):
         print(note, file=sys.stderr)
     # A device that does not work is an error before there is a run directory.
-    (check_device_elsewhere if request.mode == "async" else keep_compiled)()
-    if request.mode != "async" and isinstance(config, Config):
+    if request.mode == "async":
+        check_device_elsewhere()
+    else:
         import jax
 
-        config.train.check_devices(jax.local_device_count())
+        finding = threading.Thread(target=device_problem, name="finding the device", daemon=True)
+        finding.start()
+        _loop_class(request)  # modules are imported meanwhile: both take seconds
+        finding.join()
+        keep_compiled()
+        if isinstance(config, Config):
+            config.train.check_devices(jax.local_device_count())
     _check_brought(request)
     with contextlib.ExitStack() as stack:
         if request.mode == "async":
@@ -176,13 +184,17 @@ def _in_one_process(request: RunRequest, advise: Advise, make: Make) -> int:
 
 
 def _make(request: RunRequest, shown: Display) -> Any:
+    return _loop_class(request)(request.config, request.base, shown, **request.options)
+
+
+def _loop_class(request: RunRequest) -> Any:
     from tengen.loop.fused import Fused
     from tengen.loop.roles import RoleRun
     from tengen.loop.sync import Sync
 
-    config = request.config
-    kind: Any = RoleRun if isinstance(config, TrainerConfig) else Fused if request.mode == "fused" else Sync
-    return kind(config, request.base, shown, **request.options)
+    if isinstance(request.config, TrainerConfig):
+        return RoleRun
+    return Fused if request.mode == "fused" else Sync
 
 
 def _asynchronous(request: RunRequest, advise: Advise) -> int:

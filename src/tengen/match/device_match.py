@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int, Int16, Int32
 
 from tengen.config.settings.match import MatchSettings
 from tengen.errors import OptionError
@@ -34,12 +35,12 @@ class DeviceTables(NamedTuple):
     """The games of P pairs. In row 0 player A moves first, in row 1 player B."""
 
     states: Any  # [2, P, ...]
-    legal: Array  # Bool[2, P, A]
-    over: Array  # Bool[2, P]
-    results: Array  # Float32[2, P]: for player A, 0 while the game runs
-    forfeits: Array  # Bool[2, P]: ended by an illegal move
-    moves: Array  # Int16[2, P, M]: -1 after the end
-    length: Array  # Int32[2, P]
+    legal: Bool[Array, "2 pairs actions"]
+    over: Bool[Array, "2 pairs"]
+    results: Float32[Array, "2 pairs"]  # for player A, 0 while the game runs
+    forfeits: Bool[Array, "2 pairs"]  # ended by an illegal move
+    moves: Int16[Array, "2 pairs most"]  # -1 after the end
+    length: Int32[Array, "2 pairs"]
 
 
 class MatchLimits(NamedTuple):
@@ -59,8 +60,8 @@ class MatchStanding(NamedTuple):
 class DeviceTurn(NamedTuple):
     """Where one of the players has to move in this round."""
 
-    row: Array  # Int32[P]: in which game of each pair
-    which: Array  # Bool[P]: whether in any
+    row: Int32[Array, " pairs"]  # in which game of each pair
+    which: Bool[Array, " pairs"]  # whether in any
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,8 +249,8 @@ def _play_from_host(
     return key, tables
 
 
-def _goes_on(tables: DeviceTables, until: MatchLimits) -> Array:
-    """Bool: whether games are under way and neither player has reached its limit."""
+def _goes_on(tables: DeviceTables, until: MatchLimits) -> Bool[Array, ""]:
+    """Whether games are under way and neither player has reached its limit."""
     points = (jnp.sign(tables.results) + 1) / 2
     of_a = jnp.where(tables.over, points, 0).sum()
     of_b = jnp.where(tables.over, 1 - points, 0).sum()
@@ -269,9 +270,13 @@ def _waiting(tables: DeviceTables, turn: DeviceTurn) -> Any:
 
 
 def _move(
-    game: Game, tables: DeviceTables, turns: tuple[DeviceTurn, DeviceTurn], chosen_a: Array, chosen_b: Array
+    game: Game,
+    tables: DeviceTables,
+    turns: tuple[DeviceTurn, DeviceTurn],
+    chosen_a: Int[Array, " pairs"],
+    chosen_b: Int[Array, " pairs"],
 ) -> DeviceTables:
-    """Play the chosen moves (Int32[P] of either player)."""
+    """Play the moves that either player has chosen."""
     rows = jnp.arange(2)[:, None]
     at_a, at_b = ((rows == turn.row) & turn.which for turn in turns)
     actions = jnp.where(at_a, chosen_a, chosen_b).astype(jnp.int32)

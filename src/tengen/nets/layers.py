@@ -29,13 +29,12 @@ def _kernel(shape: tuple[int, ...], gain: float, rngs: nnx.Rngs) -> nnx.Param:
     bound = gain * math.sqrt(6 / math.prod(inputs))
     size = math.prod(shape)
     # Compiling takes longer than drawing, so few shapes are drawn: flat ones (XLA's CPU compiler needs twenty times as
-    # long for four dimensions), with sizes rounded up to powers of 16, which begin with the same numbers. Large
-    # ones are rounded up to powers of two, to save memory.
-    bits = (size - 1).bit_length()
-    room = 1 << (bits if bits > 20 else 4 * -(-bits // 4))
+    # long for four dimensions), with sizes rounded up to a power of two, at least 2^17, which begin with the same
+    # numbers.
+    room = max(1 << (size - 1).bit_length(), 1 << 17)
     numbers = jax.random.uniform(rngs.params(), (room,), minval=-bound, maxval=bound)
     if not isinstance(numbers, Tracer):  # cut on the host, where nothing is compiled
-        return nnx.Param(on_device(np.asarray(numbers)[:size].reshape(*inputs, outputs)))
+        return nnx.Param(on_device(np.asarray(numbers)[:size].copy().reshape(*inputs, outputs)))
     return nnx.Param(numbers[:size].reshape(*inputs, outputs))
 
 

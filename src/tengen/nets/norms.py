@@ -40,7 +40,9 @@ class Norm(nnx.Module):
     def _learn(self, x: Trunk, board: BoardMask) -> "Affines":
         moments = board.moments(x)
         for running, now in zip((self.mean, self.variance), moments, strict=True):
-            running[...] += _NEW_SHARE * (lax.stop_gradient(now) - running[...])
+            old = running[...]
+            # Not `running[...] = `, which looks at the sharding of both: tracing a network would take twice as long.
+            running.set_value(old + _NEW_SHARE * (lax.stop_gradient(now) - old))
         return moments
 
 

@@ -26,8 +26,10 @@ from tengen.nets.specs import Activation
 _CHANNELS = (96, 128)
 _ROWS = 384  # that a block of threads has: the points of its boards, and empty ones
 _LEAST_SHARE = 0.65  # of the rows that points must have: with fewer, the layers are faster
-_WORKERS = 384  # threads that multiply
 _MOST_SHARED = 227 * 1024  # bytes
+_WIDEST_TEAMS = 96  # channels for which two teams are faster than one
+_MOST_IN_REGISTERS = 288  # channels of a thread's tiles, if it also keeps the residual stream of these
+_MOST_PARTS = 12  # of a board that is pooled, each by a thread
 _FEWEST_STAGES, _MOST_STAGES = 3, 8
 
 
@@ -54,20 +56,20 @@ class PackedTower(nnx.Module):
             if isinstance(branch, PoolChain):
                 first, second, dense = branch.first.conv, branch.second, branch.pool.dense.kernel[...]
                 kinds += [_Kind.POOLING, _Kind.SECOND_POOLED]
-                numbers += [_bias(first), dense]
                 self.pooled = dense.shape[0] // 3
+                between = [dense]
             else:
                 assert isinstance(branch, BlockChain)
                 first, second = (step.conv for step in branch.steps)
                 kinds += [_Kind.FIRST, _Kind.SECOND]
-                numbers += [_bias(first)]
+                between = []
             # Inputs that are added have weights of zero: the rows hold pooled channels there.
-            kernels += [first.kernel[...], _padded(second.kernel[...], 2)]
-            numbers += _affine(norm)
+            kernels += [first.kernel[...], *between, _padded(second.kernel[...], 2)]
+            numbers += [_bias(first), *_affine(norm)]
         neck = heads.neck.kernel[...]
         kinds.append(_Kind.NECK)
         kernels.append(jnp.pad(neck, ((0, 0), (0, 0), (0, 0), (0, channels - neck.shape[3]))))
-        self.weights = nnx.Param(jnp.concatenate([_sliced(kernel) for kernel in kernels]))
+        self.weights = nnx.Param(jnp.concatenate([_packed(kernel) for kernel in kernels]))
         self.numbers = nnx.Param(jnp.concatenate([part.astype(jnp.float32).ravel() for part in numbers]))
         self.kinds = tuple(int(kind) for kind in kinds)
         self.inputs, self.channels, self.outputs = kernels[0].shape[2], channels, neck.shape[3]
@@ -101,7 +103,7 @@ class PackedTower(nnx.Module):
         program = gpu.Program(
             "nets/tower.cu",
             "tower",
-            threads=_WORKERS + 128,
+            threads=plan.workers + 128,
             defines=defines(
                 HEIGHT=height,
                 WIDTH=width,
@@ -114,13 +116,18 @@ class PackedTower(nnx.Module):
                 LAYERS=len(self.kinds),
                 KINDS="{" + ", ".join(map(str, self.kinds)) + "}",
                 BATCH=batch,
+                LINES=plan.lines,
                 GROUPS=plan.groups,
+                TEAMS=plan.teams,
+                TILES=plan.tiles,
+                STREAM_ROWS=plan.stream,
                 DEPTH=plan.depth,
                 SLICES=plan.slices,
                 SHARED=plan.shared,
             ),
             shared=plan.shared,
             hopper=True,
+            persistent=True,
         )
         out = jax.ShapeDtypeStruct((batch, height, width, self.outputs), x.dtype)
         (found,) = gpu.call(program, [x, self.weights[...], self.numbers[...]], [out], blocks=-(-batch // plan.boards))
@@ -150,7 +157,12 @@ class _Plan(NamedTuple):
     """How a block of threads uses its memory."""
 
     boards: int  # at once
+    lines: bool  # whether a tile of 64 rows is a board of 8 x 8
     groups: int  # of boards, each with half of the rows or all of them
+    teams: int  # of threads: one for all boards, or two with half of the boards each
+    workers: int  # threads that multiply
+    tiles: int  # of 64 rows for each 128 of them
+    stream: int  # rows of the residual stream in shared memory; 0: it is in registers
     shared: int  # bytes
     depth: int  # stages of weights
     slices: int  # of 16 inputs in a stage, at most
@@ -158,19 +170,34 @@ class _Plan(NamedTuple):
 
 def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
     """None if the program does not support them."""
-    stride, pitch, length = width + 1, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
-    boards, groups = max((groups * max((_ROWS // groups - length) // pitch + 1, 0), groups) for groups in (1, 2))
-    if boards * height * width < _LEAST_SHARE * _ROWS or boards * pooled > _WORKERS:
+    halo, pitch, length = width + 2, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
+    lines = height == width == 8
+    if lines:
+        groups, teams, tiles = 1, 2, 3 if channels == 96 else 2
+        boards = 2 * tiles
+        rows = boards * pitch
+    else:
+        boards, groups = max((groups * max((_ROWS // groups - length) // pitch + 1, 0), groups) for groups in (1, 2))
+        if boards * height * width < _LEAST_SHARE * _ROWS:
+            return None
+        teams = 2 if groups == 2 and channels <= _WIDEST_TEAMS and boards * pooled <= 512 else 1
+        rows, tiles = _ROWS, 3 if teams == 2 else 2
+    workers, pairs = 256 if teams == 2 else 384, boards * pooled // 2
+    if pairs > workers:
         return None
-    rows = stride + 1 + groups * (_ROWS // groups + stride + 1)
-    pool = 4 * (max(2 * _WORKERS, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
-    # The rows, the residual stream, numbers of the layer, the pool, and alignment.
-    fixed = 2 * channels * (rows + boards * height * width + 4) + pool + 256
-    for slices in range(channels // 16, 0, -2):
+    rows += (groups + 1) * halo + 1
+    stream = 0 if teams == 2 and tiles * channels <= _MOST_IN_REGISTERS else boards * height * width + 1
+    parts = min(workers // pairs, _MOST_PARTS) if pairs else 0
+    pool = 4 * (max(4 * pairs * parts, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
+    # The rows, the residual stream, numbers of the layer for each team, the pool, and alignment.
+    fixed = 2 * channels * (rows + stream + 4 * teams) + pool + 256
+    # All stages of a layer have the same size. Two teams need more of them, because one is behind the other.
+    for slices in (slices for slices in range(channels // 16, 0, -1) if channels // 16 % slices == 0):
         stage = 32 * channels * slices + 16  # with two barriers
         depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
-        if depth >= _FEWEST_STAGES:
-            return _Plan(boards, groups, fixed + depth * stage, depth, slices)
+        if depth >= (_FEWEST_STAGES if stream else 2 * _FEWEST_STAGES):
+            shared = fixed + depth * stage
+            return _Plan(boards, lines, groups, teams, workers, tiles, stream, shared, depth, slices)
     return None
 
 
@@ -181,10 +208,14 @@ def _padded(x: Array, axis: int) -> Array:
     return jnp.pad(x, widths)
 
 
-def _sliced(kernel: Float[Array, "side side inputs outputs"]) -> Float[Array, " numbers"]:
-    """By place, then eight inputs at a time: for each output, these eight."""
-    side, _, inputs, outputs = kernel.shape
-    return kernel.reshape(side * side, inputs // 8, 8, outputs).swapaxes(2, 3).astype(jnp.bfloat16).ravel()
+def _packed(
+    kernel: Float[Array, "side side inputs outputs"] | Float[Array, "inputs outputs"],
+) -> Float[Array, " numbers"]:
+    """A convolution's by place, then eight inputs at a time: for each output, these eight. A dense layer's as it is."""
+    if kernel.ndim == 4:
+        side, _, inputs, outputs = kernel.shape
+        kernel = kernel.reshape(side * side, inputs // 8, 8, outputs).swapaxes(2, 3)
+    return kernel.astype(jnp.bfloat16).ravel()
 
 
 def _first_norm(block: AnyBlock) -> AnyNorm:

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import Array, lax
+from jax import lax
+from jaxtyping import Array, Bool, Float32, Int32
 
 from tengen.games.core import Game, freeze
 from tengen.games.hironaka import live
@@ -27,9 +28,9 @@ class Transition(NamedTuple):
     """From a role's move to its next one, or to the end."""
 
     observations: dict[str, Array]  # planes Bool[B, H, W, C], scalars Float32[B, S], legal Bool[B, A]
-    actions: Array  # Int32[B]
-    rewards: Array  # Float32[B]: of all moves in between, later ones discounted where a sample spans several own moves
-    dones: Array  # Bool[B]: the game has ended
+    actions: Int32[Array, "*batch"]
+    rewards: Float32[Array, "*batch"]  # of all moves in between; if it spans several own moves, later ones discounted
+    dones: Bool[Array, "*batch"]  # the game has ended
     next_observations: dict[str, Array]  # as the role sees it at its next move, or at the end
 
 
@@ -43,8 +44,8 @@ class RoleLane(NamedTuple):
 class Outcome(NamedTuple):
     """Games that were played to their end."""
 
-    returns: Array  # Float32[G, 2]
-    length: Array  # Int32[G]: moves of both
+    returns: Float32[Array, "games 2"]
+    length: Int32[Array, " games"]  # moves of both
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,10 @@ class FusedGame:
         _, states, length = lax.while_loop(goes_on, move, (key, states, length))
         return Outcome(jax.vmap(self.game.returns)(states), length)
 
-    def _choose(self, role: str, params: Any, key: Array, states: Any, which: Array, er: Rate) -> Array:
-        """Int32[B]: what the role plays, or with probability `er` a random legal action."""
+    def _choose(
+        self, role: str, params: Any, key: Array, states: Any, which: Bool[Array, " batch"], er: Rate
+    ) -> Int32[Array, " batch"]:
+        """What the role plays, or with probability `er` a random legal action."""
         asked, trying, drawn = jax.random.split(key, 3)
         rule = (self.first, self.second)[self.game.roles.index(role)]
         assert rule is not None
@@ -199,11 +202,11 @@ class FusedGame:
 
         return lax.while_loop(lambda carry: ~ready(carry[1]).all(), again, (key, states))[1]
 
-    def _is_turn(self, role: str, states: Any) -> Array:
+    def _is_turn(self, role: str, states: Any) -> Bool[Array, " batch"]:
         return jax.vmap(self.game.to_play)(states) == self.game.roles.index(role)
 
-    def _worth(self, role: str, states: Any, moved: Any) -> Array:
-        """Float32[B]: the reward of these moves for the role."""
+    def _worth(self, role: str, states: Any, moved: Any) -> Float32[Array, " batch"]:
+        """The reward of these moves for the role."""
         done = jax.vmap(self.game.is_over)(moved)
         return jax.vmap(partial(self.reward, role))(states, moved, done).astype(jnp.float32)
 

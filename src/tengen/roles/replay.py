@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jaxtyping import Array, Float, Float32, Int
 from safetensors.numpy import save as serialize
 
 from tengen import files, schema
@@ -32,16 +32,16 @@ class Replay(NamedTuple):
     """Room for C samples."""
 
     ring: ring.RowBuffer  # rows [C, ...] by name
-    priorities: Array  # Float32[C]: p^alpha; 0 in empty places. [0] if samples are drawn uniformly
-    largest: Array  # Float32[]: the largest priority so far
+    priorities: Float32[Array, " room"]  # p^alpha; 0 in empty places. No room if samples are drawn uniformly
+    largest: Float32[Array, ""]  # the largest priority so far
 
 
 class ReplaySample(NamedTuple):
     """A batch of B samples."""
 
     rows: dict[str, Array]  # [B, ...] each
-    places: Array  # Int32[B]: where they are in the buffer
-    weights: Array  # Float32[B]: of their losses, at most 1
+    places: Int[Array, " batch"]  # where they are in the buffer
+    weights: Float32[Array, " batch"]  # of their losses, at most 1
 
 
 def make(like: Rows, capacity: int, prioritised: bool = False) -> Replay:
@@ -82,8 +82,10 @@ def draw(replay: Replay, key: Array, batch: int, beta: Array | float = 1.0) -> R
     return ReplaySample(ring.take(replay.ring, places), places, weights)
 
 
-def renew(replay: Replay, places: Array, errors: Array, alpha: float, least: float) -> Replay:
-    """The buffer with new priorities for the samples at `places`, by their errors Float32[B]."""
+def renew(
+    replay: Replay, places: Int[Array, " batch"], errors: Float[Array, " batch"], alpha: float, least: float
+) -> Replay:
+    """The buffer with new priorities for the samples at `places`, by their errors."""
     if not replay.priorities.size:
         return replay
     new = (jnp.abs(errors) + least) ** alpha

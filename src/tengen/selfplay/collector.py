@@ -107,7 +107,7 @@ class Collector:
         self._due = 0.0  # records that are due, by `record_share`
 
     def add(self, finished: Finished, evaluations: float, game: Game | None = None) -> None:
-        """Add games from `finished.on_host` and their evaluations. `game` is theirs if the board has another size."""
+        """Add games from `on_host` and their evaluations. `game` is theirs if the board has another size."""
         if self._format == "lc0":
             self._parts += self._for_lc0(finished)
             self._waiting += int(finished.rows_count)

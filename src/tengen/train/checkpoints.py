@@ -17,8 +17,6 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
-from orbax.checkpoint import checkpoint_managers as policies
 
 from tengen import files
 from tengen.config.settings.train import CheckpointSettings
@@ -55,6 +53,9 @@ class Checkpoints:
 
     def __init__(self, folder: Path | str, settings: CheckpointSettings, *, read_only: bool = False) -> None:
         """`read_only`: another process may be writing here, so nothing is removed or set aside."""
+        import orbax.checkpoint as ocp  # a second, while programs are compiled, that nothing waits for
+        from orbax.checkpoint import checkpoint_managers as policies
+
         self.folder, self._read_only = Path(folder).absolute(), read_only
         kept: list[Any] = [policies.LatestN(settings.keep)]
         if settings.long_term_interval is not None:
@@ -88,6 +89,8 @@ class Checkpoints:
         Waits for the one before, and raises TengenError if that could not be written, or if there already is one of
         this step and `replace` is not set. Diverged if numbers are not finite: training could not go on from them.
         """
+        import orbax.checkpoint as ocp
+
         arrays = flat(checkpoint.state)
         if bad := _bad(arrays):
             raise Diverged.at(checkpoint.step, bad)
@@ -165,6 +168,8 @@ class Checkpoints:
 
     def _read(self, step: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays by name and the plain data; _Corrupt if anything is not as it was written."""
+        import orbax.checkpoint as ocp
+
         args = ocp.args.Composite(state=ocp.args.StandardRestore(), about=ocp.args.JsonRestore())
         try:
             found = self._manager.restore(step, args=args)

@@ -21,6 +21,7 @@ from tengen.config.settings.train import TrainSettings
 from tengen.data.format.rows import RowFormat, unpack_planes
 from tengen.errors import OptionError
 from tengen.games.core import Game
+from tengen.jax_setup import known_options
 from tengen.nets import saving
 from tengen.nets.network import Network
 from tengen.train import losses, optimizers, schedules, symmetry
@@ -32,6 +33,12 @@ Numbers = dict[str, Array]
 Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
 """sample(data, key, batch): a batch of rows of the data (a buffer on the device, say), see `data.format.rows`."""
 
+# NVIDIA GPUs run the loop over steps, convolutions included, as one graph: otherwise XLA asks them after every step
+# whether there is another one, and they wait for the answer.
+_ONE_GRAPH = {
+    "xla_gpu_enable_command_buffer": "CONDITIONAL,CONVOLUTION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,"
+    "DYNAMIC_SLICE_FUSION,FUSION,WHILE"
+}
 _BLOCK = 16  # batches that go to the device at once
 _OTHERS = nnx.Not(nnx.Param)
 
@@ -63,9 +70,11 @@ class Learner:
         self._form = RowFormat.of(game, net.spec.heads)
         self._losses = partial(losses.losses, targets=game.extra_targets, halves_draws=game.halves_draws)
         self._make_tables = partial(symmetry.tables, game, smaller)
-        self._compiler_options = compiler_options
         # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
         self._loops = found[0].platform != "cpu"
+        if compiler_options is None and found[0].platform == "gpu":
+            compiler_options = known_options(_ONE_GRAPH)
+        self._compiler_options = compiler_options
         self._compile(settings)
         self._numbers = self._as_arrays()
 
@@ -108,16 +117,19 @@ class Learner:
         return self.place(self.fresh(net))
 
     def fresh(self, net: Network) -> LearnerState:
-        """The same on the device where the network is."""
+        """The same with the network's own arrays, for `place`: nothing is compiled or copied."""
         parameters, statistics = (saving.named(nnx.state(net, kind)) for kind in (nnx.Param, _OTHERS))
-        start = jax.jit(optimizers.make(self.settings.optimizer).init)
-        averages = _copied((parameters, statistics))
-        first = (parameters, statistics, averages[0], averages[1], start(parameters))
-        return LearnerState(*first, *jax.device_put((np.int32(0), np.float32(1))))
+        optimizer = optimizers.start(self.settings.optimizer, parameters)
+        step: Any = np.zeros((), np.int32)
+        rate_scale: Any = np.ones((), np.float32)
+        return LearnerState(parameters, statistics, parameters, statistics, optimizer, step, rate_scale)
 
     def place(self, state: LearnerState) -> LearnerState:
-        """The state on all devices. The arrays are copies, so donating them does not affect `state`."""
-        return _spread(_copied(state), self.everywhere)
+        """The state on all devices. The arrays are copies, so donating them does not affect `state`.
+
+        They are copied on the host, where nothing is compiled for that.
+        """
+        return _spread(jax.tree.map(np.array, jax.device_get(state)), self.everywhere)
 
     def scaled(self, state: LearnerState, factor: float) -> LearnerState:
         """The state with another `rate_scale`."""

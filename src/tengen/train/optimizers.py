@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import numpy as np
 import optax
 from jax import Array
 
@@ -27,6 +28,12 @@ def make(settings: OptimizerSettings, packing: Packing | None = None) -> Optimiz
     """
     clip = optax.identity() if settings.clip is None else optax.clip_by_global_norm(settings.clip)
     return optax.chain(clip, _unclipped(settings, packing))
+
+
+def start(settings: OptimizerSettings, parameters: Mapping[str, Any]) -> Any:
+    """The optimiser's first state, on the host. All of them begin with zeros, so that nothing need be compiled."""
+    shapes = jax.eval_shape(make(settings).init, parameters)
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 def numbers(settings: OptimizerSettings) -> dict[str, float]:

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
 from tengen.train.packing import Packing, Tensors
 
 Figures = dict[str, Array]
+_MOST_FIGURES = 64
 
 
 class LearnerState(NamedTuple):
@@ -65,12 +65,12 @@ def once(step: PackedStep, state: LearnerState) -> tuple[LearnerState, Figures]:
 def repeated(step: PackedStep, state: LearnerState, steps: Array) -> tuple[LearnerState, Figures]:
     """The state after that many steps, and the sums of their figures."""
     packs = Packings.of(state)
-    state = packs.pack(state)
-    names = list(jax.eval_shape(lambda state: step(jnp.int32(0), state, packs)[1], state))
+    names: list[str] = []  # known once the step is traced, which takes too long to do it twice
 
     def body(number: Array, carry: tuple[LearnerState, Array]) -> tuple[LearnerState, Array]:
         state, figures = step(number, carry[0], packs)
-        return state, carry[1] + jnp.stack([figures[name] for name in names])
+        names[:] = figures
+        return state, carry[1] + jnp.pad(jnp.stack(list(figures.values())), (0, _MOST_FIGURES - len(names)))
 
-    state, sums = lax.fori_loop(0, steps, body, (state, jnp.zeros(len(names))))
-    return packs.unpack(state), dict(zip(names, sums, strict=True))
+    state, sums = lax.fori_loop(0, steps, body, (packs.pack(state), jnp.zeros(_MOST_FIGURES)))
+    return packs.unpack(state), dict(zip(names, sums[: len(names)], strict=True))

@@ -16,6 +16,7 @@ import numpy as np
 from tengen.gpu.program import Launch, Program
 
 _HEADER = Path(__file__).parent / "cuda.h"
+_PROCESSORS = 2  # so few that blocks take turns
 _FOLDER = tempfile.TemporaryDirectory(prefix="tengen-emulator-")
 
 
@@ -35,7 +36,9 @@ def run(launch: Launch, *given: np.ndarray) -> list[np.ndarray]:
     pointers += outputs
     library = _library(launch.program, len(pointers))
     arguments = (ctypes.c_void_p * len(pointers))(*(array.ctypes.data for array in pointers))
-    library.emulate(arguments, *launch.blocks, launch.program.threads)
+    x, y = launch.blocks
+    blocks = (min(x, _PROCESSORS), y) if launch.program.persistent else (x, y)
+    library.emulate(arguments, *blocks, launch.program.threads)
     return outputs
 
 

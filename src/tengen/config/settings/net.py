@@ -17,21 +17,27 @@ _FIXED = (
 )
 
 
-_GROWTH = re.compile(r"(0?\.[0-9]+):([a-z][a-z0-9-]*)")
+_GROWTH = re.compile(r"(0?\.[0-9]+|[1-9][0-9]{0,11}):([a-z][a-z0-9-]*)")
 
 
 class GrowthStep(NamedTuple):
     """A larger network that takes over in the course of a run."""
 
-    at: float  # share of the run's goal
+    share: float  # of the run's goal; 0 if it is a matter of rows
+    rows: int  # from self-play; 0 if it is a matter of the goal
     name: str  # its architecture
+
+    def is_due(self, progress: float, rows: int) -> bool:
+        """Whether it takes over when this share of the goal is reached, and that many rows."""
+        return rows >= self.rows if self.rows else progress >= self.share
 
 
 def growth_step(text: str) -> GrowthStep:
     """Parses an item of `NetSection.growth`."""
     if (found := _GROWTH.fullmatch(text)) is None:
-        raise OptionError(f"expected SHARE:NAME, got {text!r}")
-    return GrowthStep(float(found[1]), found[2])
+        raise OptionError(f"expected SHARE:NAME or ROWS:NAME, got {text!r}")
+    at = float(found[1])
+    return GrowthStep(at, 0, found[2]) if at < 1 else GrowthStep(0.0, int(at), found[2])
 
 
 @dataclass(frozen=True)
@@ -95,9 +101,9 @@ class NetSection(RoleNetSettings):
     )
     growth: tuple[str, ...] = setting(
         REQUIRED,
-        "fused: larger networks that take over when a share of the goal is reached, each grown from the one before",
+        "fused: larger networks that take over at a share of the goal, or after so many rows",
         pattern=_GROWTH.pattern,
-        words="SHARE:NAME, as 0.35:b10c128",
+        words="SHARE:NAME or ROWS:NAME, as 0.35:b10c128 or 2000000:b10c128",
         before=(),
         fixed="the checkpoints of this run have the shapes of its networks; begin a new run",
     )
@@ -107,7 +113,8 @@ class NetSection(RoleNetSettings):
         if len(set(self.heads)) < len(self.heads):
             yield "heads", f"expected each head once, got {', '.join(self.heads)}"
         steps = self.growth_steps
-        if [step.at for step in steps] != sorted({step.at for step in steps}):
+        shares, rows = ([step[part] for step in steps if step[part]] for part in (0, 1))
+        if shares != sorted({*shares}) or rows != sorted({*rows}):
             yield "growth", f"expected networks that take over one after the other, got {', '.join(self.growth)}"
         for text, step in zip(self.growth, steps, strict=True):
             try:
