@@ -100,7 +100,17 @@ def test_names() -> None:
     name = networks.name_of("my-run_2", "big", 64, 500)
     assert name == "my-run_2-big-s64-d500"
     assert networks.parse(name) == (64, "big")
-    for other in ("", "random", "a-b-s1", "a-b-sx-d1", "a-b-s1-d1.part", ".a-b-s1-d1.0a.part", "a-b-s1-d1.corrupt"):
+    assert networks.parse("g170-s3-d4") == (3, "g170")
+    for other in (
+        "",
+        "random",
+        "-s1-d1",
+        "a-b-s1",
+        "a-b-sx-d1",
+        "a-b-s1-d1.part",
+        ".a-b-s1-d1.0a.part",
+        "a-b-s1-d1.corrupt",
+    ):
         assert networks.parse(other) is None
 
 

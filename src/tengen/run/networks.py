@@ -35,7 +35,8 @@ RANDOM = "random"
 """Stands for a network's name while games are played without one."""
 UNTRAINED = "untrained"
 """The name of the network that a run begins with, which is rated but not saved."""
-_NAME = re.compile(r"([A-Za-z0-9_-]{1,60})-([A-Za-z0-9_]{1,40})-s(\d{1,15})-d(\d{1,15})")
+# Names of imported networks may lack the run.
+_NAME = re.compile(r"(?:([A-Za-z0-9_-]{1,60})-)?([A-Za-z0-9_]{1,40})-s(\d{1,15})-d(\d{1,15})")
 _ROLES = ("host", "agent")
 
 

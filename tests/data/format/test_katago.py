@@ -147,6 +147,10 @@ def _missing(arrays: Arrays) -> None:
     del arrays["scoreDistrN"]
 
 
+def _no_planes(arrays: Arrays) -> None:
+    del arrays["binaryInputNCHWPacked"]
+
+
 def _extra(arrays: Arrays) -> None:
     arrays["moreTargets"] = np.zeros(4, np.float32)
 
@@ -200,6 +204,7 @@ def _ownership(arrays: Arrays) -> None:
         (_version, chunk.ForeignChunk, "globalTargetsNC: row 2: expected format 2 or 3, got 4"),
         (_columns, chunk.ForeignChunk, "globalTargetsNC: expected 64 or 80 columns, got 96"),
         (_missing, chunk.ForeignChunk, "scoreDistrN: this array is missing"),
+        (_no_planes, chunk.ForeignChunk, "binaryInputNCHWPacked: this array is missing"),
         (_extra, chunk.ForeignChunk, "moreTargets: an array too many"),
         (_shape, chunk.CorruptChunk, r"policyTargetsNCMove: expected int16 \[4, 2, 10\], got int16 \[4, 2, 9\]"),
         (_rows, chunk.CorruptChunk, r"globalInputNC: expected float32 \[4, 19\], got float32 \[3, 19\]"),

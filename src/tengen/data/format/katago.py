@@ -52,7 +52,7 @@ class OtherRows(OptionError):
 
 def is_katago(archive: Archive) -> bool:
     """Whether a file was written by KataGo, or by its shuffle, whose arrays have names that end in `.npy`."""
-    return _FIRST in archive.sizes or f"{_FIRST}.npy" in archive.sizes
+    return any(name in archive.sizes or f"{name}.npy" in archive.sizes for name in (_FIRST, "globalTargetsNC"))
 
 
 def shapes(rows: int, side: int, columns: int = TARGETS) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
