@@ -116,7 +116,12 @@ def test_on_a_hopper_gpu_the_program_is_the_same_as_the_layers() -> None:
         assert net.packed is not None
         x = inputs(net, game, 1201)
         found, expected = jax.jit(net.packed)(x), jax.jit(lambda x, net=net: layer_by_layer(net, x))(x)
-        np.testing.assert_allclose(found.astype(jnp.float32), expected.astype(jnp.float32), rtol=0.1, atol=0.1)
+        expected = np.asarray(expected.astype(jnp.float32))
+        error = np.abs(np.asarray(found.astype(jnp.float32)) - expected) / expected.std()
+        # Rounding alone gave at most 0.0071 and 0.075: the two sum in another order, and round different numbers.
+        case = f"{name} on {kind} {side}x{side}"
+        assert error.mean() < 0.01, case
+        assert error.max() < 0.15, case
 
 
 @pytest.mark.parametrize("name", ["b2c64", "b2c256", "b2c96-se", "b2c96-xt4", "b2c96nbt", "b2c96-stem5"])
