@@ -208,7 +208,9 @@ def _padded(x: Array, axis: int) -> Array:
     return jnp.pad(x, widths)
 
 
-def _packed(kernel: Float[Array, "side side inputs outputs"] | Float[Array, "inputs outputs"]) -> Float[Array, " numbers"]:
+def _packed(
+    kernel: Float[Array, "side side inputs outputs"] | Float[Array, "inputs outputs"],
+) -> Float[Array, " numbers"]:
     """A convolution's by place, then eight inputs at a time: for each output, these eight. A dense layer's as it is."""
     if kernel.ndim == 4:
         side, _, inputs, outputs = kernel.shape
