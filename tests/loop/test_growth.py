@@ -1,5 +1,6 @@
 """A run whose network grows: the larger one knows what the smaller one knew, and a killed run goes on with it."""
 
+import shutil
 from pathlib import Path
 
 import jax
@@ -18,6 +19,8 @@ from tengen.train.alpha_zero import AlphaZeroTrainer
 from tests.helpers.tiny_runs import never, prepared, tiny
 
 GROWS = "goal.rows=400", 'net.growth=["0.4:b2c16"]', "net.dtype=float32", "rating.minutes=0.05", "rating.earlier=2"
+
+SPENT = 1000.0  # seconds of matches before the network grows
 
 
 def outputs(trainer: AlphaZeroTrainer) -> np.ndarray:
@@ -39,6 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Fused, list[np.
 
     with pytest.MonkeyPatch.context() as patch, prepared(base, *GROWS) as loop:
         patch.setattr(AlphaZeroTrainer, "grow_from", watched)
+        loop.rater.spent = SPENT
         loop.run(never)
     return base, loop, found
 
@@ -66,6 +70,10 @@ def test_networks_from_before_play_those_from_after(run: tuple[Path, Fused, list
     assert {*of_before.values()} == {True, False}
     pairs = [(of_before.get(result.a), of_before.get(result.b)) for result in loop.rater.results]
     assert (False, True) in pairs, loop._display.said
+
+
+def test_matches_before_and_after_share_the_time_of_the_run(run: tuple[Path, Fused, list[np.ndarray]]) -> None:
+    assert run[1].rater.spent > SPENT
 
 
 def test_a_run_goes_on_with_the_network_that_has_grown(run: tuple[Path, Fused, list[np.ndarray]]) -> None:
@@ -110,6 +118,29 @@ def test_a_run_that_is_killed_before_the_first_checkpoint_grows_again(
         assert loop.trainer.config.spec == loop.config.net.architecture()
         loop.run(never)
     assert "the network has grown to b2c16" in loop._display.said
+
+
+def test_a_run_without_a_good_checkpoint_of_the_larger_network_grows_again(
+    run: tuple[Path, Fused, list[np.ndarray]], tmp_path: Path
+) -> None:
+    base = tmp_path / "run"
+    shutil.copytree(run[0], base)
+    place = grown.folder(base / "train" / "main", 1)
+    for checkpoint in grown.checkpoints(place):
+        shutil.rmtree(checkpoint / "state")
+    settings = *GROWS[1:], "goal.rows=600"
+    with pytest.raises(TengenError, match="no checkpoint can be read"):
+        prepared(base, *settings)
+    with prepared(base, *settings) as loop:
+        assert (
+            f"{place}: no good checkpoint is left, so the network before it goes on and grows again"
+            in loop._display.said
+        )
+        assert loop.trainer.config.spec == loop.config.net.architecture()
+        assert all(loop.networks.load(saved.name) for saved in loop.networks.saved)
+        loop.run(never)
+        assert "the network has grown to b2c16" in loop._display.said
+    assert grown.times_grown(base / "train" / "main") == 1
 
 
 @pytest.mark.parametrize("text", ["", "b2c16", "1.5:b2c16", "0:b2c16", "0.5:", "0.5:b2c16:3", "-0.5:b2c16"])

@@ -60,6 +60,8 @@ class Fused(RatedRun):
         ahead = self._ahead if self.plays else None
         checkpoints = self.base / "train" / TRAINER
         self._grown = times = grown.times_grown(checkpoints)
+        if grown.damaged(larger := grown.folder(checkpoints, times + 1)):
+            self.reporter.say(f"{larger}: no good checkpoint is left, so the network before it goes on and grows again")
         own = config.grown(times) if times else first_network.local(config, self.base)
         self.components = parts = Components(own, ahead)
         self._learner = parts.learner_jobs
@@ -153,8 +155,8 @@ class Fused(RatedRun):
     def _open_networks(self) -> None:
         """Open the networks and the rater, for the network as it has grown so far."""
         parts, net = self.components, self.config.net
-        before = (net.grown(times).architecture() for times in range(self._grown))
-        self._open_rater(parts.game, parts.spec, parts.evaluate, before)
+        others = (net.grown(times).architecture() for times in range(len(net.growth) + 1) if times != self._grown)
+        self._open_rater(parts.game, parts.spec, parts.evaluate, others)
         self._next = growth.NextNetwork(self.config, self._grown, self._ahead if parts.compiles_learner() else None)
 
     def _grow_when_due(self) -> None:
@@ -170,13 +172,14 @@ class Fused(RatedRun):
         self.session.close()
         self.components, self.trainer, self._learner = parts, parts.trainer, parts.learner_jobs
         folder = grown.folder(self.base / "train" / TRAINER, following.times)
-        self._open_session(self.config.train.checkpoints, folder)
-        self.session.saved = -1
+        self._open_session(self.config.train.checkpoints, folder, new=True)
         self._checkpoint()
         self.session.wait()
         self.reporter.say(f"the network has grown to {following.name}")
         self._grown, self._untrained = following.times, None  # the untrained network had the small architecture
+        rater = self.rater
         self._open_networks()
+        self.rater.spent, self.rater.compiling = rater.spent, rater.compiling  # its budget is that of the run
         parts.change(self.config.grown(self._grown))  # if settings have changed since it was built
         self._rounds.change(parts.lanes)
         self._feed(0)
@@ -203,7 +206,8 @@ class Fused(RatedRun):
         except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
         if not compiled:
-            self.rater.compiling = self._compiling = _COMPILING_SHARE * (time.monotonic() - began)
+            self._compiling = _COMPILING_SHARE * (time.monotonic() - began)
+            self.rater.compiling = self.rater.compiling or self._compiling  # a guess until a match was compiled
             self._tell_first("move")
         self._playing = rounds.seconds
         self.reporter.look(rounds.board)
