@@ -1,13 +1,16 @@
 """`tengen run` as a person uses it: killed, interrupted, started again, and used wrongly."""
 
+import json
 import os
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from tengen import nets
 from tengen.commands import main
 from tengen.config import load
 from tengen.data.store.store import Store
@@ -15,6 +18,7 @@ from tengen.loop.launching import RunRequest, strength_words
 from tengen.match.ratings import fit
 from tengen.match.results import MatchResult
 from tengen.monitor.strength import RatedStrength
+from tengen.nets import Architecture
 from tengen.run import metrics
 from tengen.run.goals import RunCounts
 from tests.helpers.patience import CommandProcess
