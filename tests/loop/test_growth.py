@@ -16,7 +16,7 @@ from tengen.loop.fused import Fused
 from tengen.nets import saving
 from tengen.run import first_network, grown
 from tengen.train.alpha_zero import AlphaZeroTrainer
-from tests.helpers.tiny_runs import never, prepared, tiny
+from tests.helpers.tiny_runs import Listener, never, prepared, tiny
 
 GROWS = "goal.rows=400", 'net.growth=["0.4:b2c16"]', "net.dtype=float32", "rating.minutes=0.05", "rating.earlier=2"
 
@@ -128,9 +128,12 @@ def test_a_run_without_a_good_checkpoint_of_the_larger_network_grows_again(
     place = grown.folder(base / "train" / "main", 1)
     for checkpoint in grown.checkpoints(place):
         shutil.rmtree(checkpoint / "state")
-    settings = *GROWS[1:], "goal.rows=600"
-    with pytest.raises(TengenError, match="no checkpoint can be read"):
-        prepared(base, *settings)
+    settings = *GROWS[1:], "goal.rows=1000"
+    with (
+        pytest.raises(TengenError, match="no checkpoint can be read"),
+        Fused(tiny(*settings), base, Listener()) as loop,
+    ):
+        loop.prepare()
     with prepared(base, *settings) as loop:
         assert (
             f"{place}: no good checkpoint is left, so the network before it goes on and grows again"
@@ -139,7 +142,7 @@ def test_a_run_without_a_good_checkpoint_of_the_larger_network_grows_again(
         assert loop.trainer.config.spec == loop.config.net.architecture()
         assert all(loop.networks.load(saved.name) for saved in loop.networks.saved)
         loop.run(never)
-        assert "the network has grown to b2c16" in loop._display.said
+        assert "the network has grown to b2c16" in loop._display.said, loop.counts
     assert grown.times_grown(base / "train" / "main") == 1
 
 
