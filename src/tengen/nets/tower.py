@@ -191,7 +191,7 @@ def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
     pool = 4 * (max(4 * pairs * parts, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
     # The rows, the residual stream, numbers of the layer for each team, the pool, and alignment.
     fixed = 2 * channels * (rows + stream + 4 * teams) + pool + 256
-    # All stages of a layer have the same size. Two teams need more of them, because one is some stages behind the other.
+    # All stages of a layer have the same size. Two teams need more of them: one is some stages behind the other.
     for slices in (slices for slices in range(channels // 16, 0, -1) if channels // 16 % slices == 0):
         stage = 32 * channels * slices + 16  # with two barriers
         depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
