@@ -158,11 +158,35 @@ def test_growth_that_cannot_be_understood(text: str) -> None:
         ('["0.5:b2c16","0.4:b3c16"]', "one after the other"),
         ('["200:b2c16","200:b3c16"]', "one after the other"),
         ('["0.5:b2"]', "net.growth"),
+        ('["0.0:b2c16"]', "above 0"),
     ],
 )
 def test_growth_that_cannot_be_configured(steps: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         tiny("goal.rows=400", f"net.growth={steps}")
+
+
+def test_growth_into_a_network_that_the_game_cannot_have() -> None:
+    with pytest.raises(ConfigError, match=r"net.growth: 0.5:mlp2x8: .*expected a tower"):
+        tiny("goal.rows=400", 'net.growth=["0.5:mlp2x8"]')
+
+
+def test_a_network_that_does_not_fit_the_device_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: growth.NextNetwork) -> None:
+        raise OptionError("too little memory")
+
+    monkeypatch.setattr(growth.NextNetwork, "_build", refuse)
+    with prepared(tmp_path, *GROWS) as loop:
+        loop.run(never)
+    assert loop._display.said.count("the network does not grow: too little memory") == 1
+    assert loop.trainer.config.spec == loop.config.net.architecture()
+    assert loop.counts.rows >= 400
+
+
+def test_a_run_must_say_to_what_its_network_has_grown(tmp_path: Path) -> None:
+    (grown.folder(tmp_path / "train" / "main", 2) / "step_000000010").mkdir(parents=True)
+    with pytest.raises(TengenError, match="has grown 2 times"), Fused(tiny(*GROWS), tmp_path, Listener()) as loop:
+        loop.prepare()
 
 
 def test_growth_by_rows() -> None:

@@ -18,7 +18,7 @@ from tengen.ahead import Ahead, Jobs, done, finish
 from tengen.data.store.store import Store
 from tengen.data.store.window import power_law
 from tengen.data.store.writer import Writer
-from tengen.errors import Diverged, OptionError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.interop.katago import base as katago
 from tengen.loop import growth, resuming
 from tengen.loop.components import Components
@@ -60,6 +60,8 @@ class Fused(RatedRun):
         ahead = self._ahead if self.plays else None
         checkpoints = self.base / "train" / TRAINER
         self._grown = times = grown.times_grown(checkpoints)
+        if times > len(config.net.growth):
+            raise TengenError(f"{checkpoints}: the network has grown {times} times; net.growth must say to what")
         if grown.damaged(larger := grown.folder(checkpoints, times + 1)):
             self.reporter.say(f"{larger}: no good checkpoint is left, so the network before it goes on and grows again")
         own = config.grown(times) if times else first_network.local(config, self.base)
@@ -71,7 +73,7 @@ class Fused(RatedRun):
         for note in self.networks.notes:
             self.reporter.say(note)
         # The network that plays the first games, until it is rated. A run may have been stopped before that.
-        self._untrained = parts.weights() if self.rater.rated() is None else None
+        self._untrained = parts.weights() if self.rater.rated() is None and not times else None
         self._open_session(config.train.checkpoints, grown.folder(checkpoints, times))
         store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(
@@ -161,18 +163,26 @@ class Fused(RatedRun):
 
     def _grow_when_due(self) -> None:
         """Let the next, larger network take over if it is time."""
-        if not self.plays or not self.session.started or not self._next.due(self._progress, self.counts.rows):
+        if not self.plays or not self.session.started:
             return
-        following, before = self._next, self.trainer
-        self._show(f"growing the network to {following.name}")
-        with safe_exit.possible():
-            parts = following.components()
+        following, before, learned = self._next, self.trainer, self.session.seconds
+        try:
+            if not following.due(self._progress, self.counts.rows):
+                return
+            self._show(f"growing the network to {following.name}")
+            with safe_exit.possible():
+                parts = following.components()
+        except OptionError as error:  # the device has too little memory
+            self.reporter.say(f"the network does not grow: {error}")
+            self._next = following.abandoned()
+            return
         self._save_network()
         parts.trainer.grow_from(before)
         self.session.close()
         self.components, self.trainer, self._learner = parts, parts.trainer, parts.learner_jobs
         folder = grown.folder(self.base / "train" / TRAINER, following.times)
         self._open_session(self.config.train.checkpoints, folder, new=True)
+        self.session.seconds = learned
         self._checkpoint()
         self.session.wait()
         self.reporter.say(f"the network has grown to {following.name}")
