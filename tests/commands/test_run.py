@@ -1,13 +1,16 @@
 """`tengen run` as a person uses it: killed, interrupted, started again, and used wrongly."""
 
+import json
 import os
 import signal
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from tengen import nets
 from tengen.commands import main
 from tengen.config import load
 from tengen.data.store.store import Store
@@ -84,24 +87,46 @@ def test_what_to_type_next_has_something_to_do(tmp_path: Path) -> None:
     assert request.going_on(RunCounts(seconds=120.0), 5) == further
 
 
+_SPEC = {name: asdict(nets.spec("b2c16"))[name] for name in ("tower", "layers", "activation")}
+
+
+def _told(base: Path, *settings: str) -> str:
+    """The last words of a run about its strength."""
+    results = [MatchResult("new", "random", 9, 0, 1)]
+    loop = SimpleNamespace(
+        config=load("tic_tac_toe", settings),
+        base=base,
+        counts=RunCounts(rows=10**6, seconds=60.0),
+        trainer=SimpleNamespace(step=5),
+        rater=SimpleNamespace(rated=lambda: RatedStrength(fit(results, "random"), results, [(9.0, "new")])),
+    )
+    return strength_words(loop)
+
+
 @pytest.mark.parametrize(
     ("name", "larger"), [("b2c16", "b3c32"), ("b190c16", None)], ids=["larger", "larger than networks may be"]
 )
 def test_a_larger_network_is_that_of_this_run_and_possible(tmp_path: Path, name: str, larger: str | None) -> None:
     """What was --set stands in the run's configuration alone."""
-    config = load("tic_tac_toe", [f"net.name={name}"])
-    results = [MatchResult("new", "random", 9, 0, 1)]
-    loop = SimpleNamespace(
-        config=config,
-        base=tmp_path,
-        counts=RunCounts(rows=10**6, seconds=60.0),
-        trainer=SimpleNamespace(step=5),
-        rater=SimpleNamespace(rated=lambda: RatedStrength(fit(results, "random"), results, [(9.0, "new")])),
-    )
-    told = strength_words(loop)
+    told = _told(tmp_path, f"net.name={name}")
     command = f"tengen run {tmp_path} --base {tmp_path}-{larger} --set net.name={larger}"
     assert (f"a larger network, which needs more time: {command}" in told) == (larger is not None)
     assert ("a larger network" in told) == (larger is not None)
+
+
+@pytest.mark.parametrize(
+    ("grown", "settings", "larger"),
+    [
+        (0, ["net.name=null", f"net.spec={json.dumps(_SPEC)}"], "net.name=b3c32 --set net.spec=null"),
+        (0, ['net.growth=["0.5:b3c32"]'], "net.name=b3c32 --set 'net.growth=[]'"),
+        (1, ['net.growth=["0.5:b3c32"]'], "net.name=b5c56 --set 'net.growth=[]'"),
+    ],
+)
+def test_a_larger_network_than_one_in_detail_or_one_that_grows(
+    tmp_path: Path, grown: int, settings: list[str], larger: str
+) -> None:
+    (tmp_path / "train" / "main" / f"grown-{grown}" / "step_000000010").mkdir(parents=True)
+    assert f"--set {larger}\n" in f"{_told(tmp_path, *settings)}\n"
 
 
 @pytest.mark.parametrize(

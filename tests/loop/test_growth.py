@@ -1,5 +1,6 @@
 """A run whose network grows: the larger one knows what the smaller one knew, and a killed run goes on with it."""
 
+import shutil
 from pathlib import Path
 
 import jax
@@ -15,9 +16,11 @@ from tengen.loop.fused import Fused
 from tengen.nets import saving
 from tengen.run import first_network, grown
 from tengen.train.alpha_zero import AlphaZeroTrainer
-from tests.helpers.tiny_runs import never, prepared, tiny
+from tests.helpers.tiny_runs import Listener, never, prepared, tiny
 
 GROWS = "goal.rows=400", 'net.growth=["0.4:b2c16"]', "net.dtype=float32", "rating.minutes=0.05", "rating.earlier=2"
+
+SPENT = 1000.0  # seconds of matches before the network grows
 
 
 def outputs(trainer: AlphaZeroTrainer) -> np.ndarray:
@@ -39,6 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Fused, list[np.
 
     with pytest.MonkeyPatch.context() as patch, prepared(base, *GROWS) as loop:
         patch.setattr(AlphaZeroTrainer, "grow_from", watched)
+        loop.rater.spent = SPENT
         loop.run(never)
     return base, loop, found
 
@@ -66,6 +70,10 @@ def test_networks_from_before_play_those_from_after(run: tuple[Path, Fused, list
     assert {*of_before.values()} == {True, False}
     pairs = [(of_before.get(result.a), of_before.get(result.b)) for result in loop.rater.results]
     assert (False, True) in pairs, loop._display.said
+
+
+def test_matches_before_and_after_share_the_time_of_the_run(run: tuple[Path, Fused, list[np.ndarray]]) -> None:
+    assert run[1].rater.spent > SPENT
 
 
 def test_a_run_goes_on_with_the_network_that_has_grown(run: tuple[Path, Fused, list[np.ndarray]]) -> None:
@@ -112,6 +120,32 @@ def test_a_run_that_is_killed_before_the_first_checkpoint_grows_again(
     assert "the network has grown to b2c16" in loop._display.said
 
 
+def test_a_run_without_a_good_checkpoint_of_the_larger_network_grows_again(
+    run: tuple[Path, Fused, list[np.ndarray]], tmp_path: Path
+) -> None:
+    base = tmp_path / "run"
+    shutil.copytree(run[0], base)
+    place = grown.folder(base / "train" / "main", 1)
+    for checkpoint in grown.checkpoints(place):
+        shutil.rmtree(checkpoint / "state")
+    settings = *GROWS[1:], "goal.rows=1000"
+    with (
+        pytest.raises(TengenError, match="no checkpoint can be read"),
+        Fused(tiny(*settings), base, Listener()) as loop,
+    ):
+        loop.prepare()
+    with prepared(base, *settings) as loop:
+        assert (
+            f"{place}: no good checkpoint is left, so the network before it goes on and grows again"
+            in loop._display.said
+        )
+        assert loop.trainer.config.spec == loop.config.net.architecture()
+        assert all(loop.networks.load(saved.name) for saved in loop.networks.saved)
+        loop.run(never)
+        assert "the network has grown to b2c16" in loop._display.said, loop.counts
+    assert grown.times_grown(base / "train" / "main") == 1
+
+
 @pytest.mark.parametrize("text", ["", "b2c16", "1.5:b2c16", "0:b2c16", "0.5:", "0.5:b2c16:3", "-0.5:b2c16"])
 def test_growth_that_cannot_be_understood(text: str) -> None:
     with pytest.raises(OptionError, match="SHARE:NAME or ROWS:NAME"):
@@ -124,11 +158,35 @@ def test_growth_that_cannot_be_understood(text: str) -> None:
         ('["0.5:b2c16","0.4:b3c16"]', "one after the other"),
         ('["200:b2c16","200:b3c16"]', "one after the other"),
         ('["0.5:b2"]', "net.growth"),
+        ('["0.0:b2c16"]', "above 0"),
     ],
 )
 def test_growth_that_cannot_be_configured(steps: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         tiny("goal.rows=400", f"net.growth={steps}")
+
+
+def test_growth_into_a_network_that_the_game_cannot_have() -> None:
+    with pytest.raises(ConfigError, match=r"net.growth: 0.5:mlp2x8: .*expected a tower"):
+        tiny("goal.rows=400", 'net.growth=["0.5:mlp2x8"]')
+
+
+def test_a_network_that_does_not_fit_the_device_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: growth.NextNetwork) -> None:
+        raise OptionError("too little memory")
+
+    monkeypatch.setattr(growth.NextNetwork, "_build", refuse)
+    with prepared(tmp_path, *GROWS) as loop:
+        loop.run(never)
+    assert loop._display.said.count("the network does not grow: too little memory") == 1
+    assert loop.trainer.config.spec == loop.config.net.architecture()
+    assert loop.counts.rows >= 400
+
+
+def test_a_run_must_say_to_what_its_network_has_grown(tmp_path: Path) -> None:
+    (grown.folder(tmp_path / "train" / "main", 2) / "step_000000010").mkdir(parents=True)
+    with pytest.raises(TengenError, match="has grown 2 times"), Fused(tiny(*GROWS), tmp_path, Listener()) as loop:
+        loop.prepare()
 
 
 def test_growth_by_rows() -> None:

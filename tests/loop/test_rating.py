@@ -28,11 +28,11 @@ class Folder:
         self.saved = [SavedNetwork(10.0 * step, step, name) for step, name in enumerate(names, 1)]
         self.lost, self.read = lost, []
 
-    def parameters(self, name: str) -> Any:
+    def load(self, name: str) -> tuple[Any, None]:
         if name == self.lost:
             raise TengenError(f"{name}: gone")
         self.read.append(name)
-        return name
+        return name, None
 
 
 class Clock:

@@ -50,6 +50,9 @@ class Config:
         spec = self.net.architecture()
         for key, message in nets.problems(spec, game):
             yield f"net.{key}", message
+        for number, text in enumerate(self.net.growth, start=1):
+            for _, message in nets.problems(self.net.grown(number).architecture(), game):
+                yield "net.growth", f"{text}: {message}"
         for text in self.selfplay.opponents:
             if (role := named(text).role) not in game.roles:
                 expected = " or ".join(f"{name}=" for name in game.roles)

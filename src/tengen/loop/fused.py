@@ -18,7 +18,7 @@ from tengen.ahead import Ahead, Jobs, done, finish
 from tengen.data.store.store import Store
 from tengen.data.store.window import power_law
 from tengen.data.store.writer import Writer
-from tengen.errors import Diverged, OptionError
+from tengen.errors import Diverged, OptionError, TengenError
 from tengen.interop.katago import base as katago
 from tengen.loop import growth, resuming
 from tengen.loop.components import Components
@@ -60,6 +60,10 @@ class Fused(RatedRun):
         ahead = self._ahead if self.plays else None
         checkpoints = self.base / "train" / TRAINER
         self._grown = times = grown.times_grown(checkpoints)
+        if times > len(config.net.growth):
+            raise TengenError(f"{checkpoints}: the network has grown {times} times; net.growth must say to what")
+        if grown.damaged(larger := grown.folder(checkpoints, times + 1)):
+            self.reporter.say(f"{larger}: no good checkpoint is left, so the network before it goes on and grows again")
         own = config.grown(times) if times else first_network.local(config, self.base)
         self.components = parts = Components(own, ahead)
         self._learner = parts.learner_jobs
@@ -69,7 +73,7 @@ class Fused(RatedRun):
         for note in self.networks.notes:
             self.reporter.say(note)
         # The network that plays the first games, until it is rated. A run may have been stopped before that.
-        self._untrained = parts.weights() if self.rater.rated() is None else None
+        self._untrained = parts.weights() if self.rater.rated() is None and not times else None
         self._open_session(config.train.checkpoints, grown.folder(checkpoints, times))
         store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(
@@ -153,30 +157,39 @@ class Fused(RatedRun):
     def _open_networks(self) -> None:
         """Open the networks and the rater, for the network as it has grown so far."""
         parts, net = self.components, self.config.net
-        before = (net.grown(times).architecture() for times in range(self._grown))
-        self._open_rater(parts.game, parts.spec, parts.evaluate, before)
+        others = (net.grown(times).architecture() for times in range(len(net.growth) + 1) if times != self._grown)
+        self._open_rater(parts.game, parts.spec, parts.evaluate, others)
         self._next = growth.NextNetwork(self.config, self._grown, self._ahead if parts.compiles_learner() else None)
 
     def _grow_when_due(self) -> None:
         """Let the next, larger network take over if it is time."""
-        if not self.plays or not self.session.started or not self._next.due(self._progress, self.counts.rows):
+        if not self.plays or not self.session.started:
             return
-        following, before = self._next, self.trainer
-        self._show(f"growing the network to {following.name}")
-        with safe_exit.possible():
-            parts = following.components()
+        following, before, learned = self._next, self.trainer, self.session.seconds
+        try:
+            if not following.due(self._progress, self.counts.rows):
+                return
+            self._show(f"growing the network to {following.name}")
+            with safe_exit.possible():
+                parts = following.components()
+        except OptionError as error:  # the device has too little memory
+            self.reporter.say(f"the network does not grow: {error}")
+            self._next = following.abandoned()
+            return
         self._save_network()
         parts.trainer.grow_from(before)
         self.session.close()
         self.components, self.trainer, self._learner = parts, parts.trainer, parts.learner_jobs
         folder = grown.folder(self.base / "train" / TRAINER, following.times)
-        self._open_session(self.config.train.checkpoints, folder)
-        self.session.saved = -1
+        self._open_session(self.config.train.checkpoints, folder, new=True)
+        self.session.seconds = learned
         self._checkpoint()
         self.session.wait()
         self.reporter.say(f"the network has grown to {following.name}")
         self._grown, self._untrained = following.times, None  # the untrained network had the small architecture
+        rater = self.rater
         self._open_networks()
+        self.rater.spent, self.rater.compiling = rater.spent, rater.compiling  # its budget is that of the run
         parts.change(self.config.grown(self._grown))  # if settings have changed since it was built
         self._rounds.change(parts.lanes)
         self._feed(0)
@@ -203,7 +216,8 @@ class Fused(RatedRun):
         except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
         if not compiled:
-            self.rater.compiling = self._compiling = _COMPILING_SHARE * (time.monotonic() - began)
+            self._compiling = _COMPILING_SHARE * (time.monotonic() - began)
+            self.rater.compiling = self.rater.compiling or self._compiling  # a guess until a match was compiled
             self._tell_first("move")
         self._playing = rounds.seconds
         self.reporter.look(rounds.board)

@@ -33,8 +33,15 @@ class NextNetwork:
         """The same with other settings, unless it is being built already: then it gets them when it takes over."""
         return self if self._building is not None else NextNetwork(config, self.times - 1, self._ahead)
 
+    def abandoned(self) -> "NextNetwork":
+        """No network that takes over: this one cannot."""
+        return NextNetwork(self._config, len(self._config.net.growth), self._ahead)
+
     def due(self, progress: float, rows: int) -> bool:
-        """Whether it takes over now, at this share of the goal and with these rows: it is time, and it is compiled."""
+        """Whether it takes over now, at this share of the goal and with these rows: it is time, and it is compiled.
+
+        OptionError if the device has too little memory for it.
+        """
         step = self._step
         if step is None:
             return False

@@ -65,10 +65,10 @@ class InProcessRun(contextlib.AbstractContextManager):
             self.reporter.say(note)
         self._watch = ConfigWatch(self.base, self.config, self.reporter.say)
 
-    def _open_session(self, settings: CheckpointSettings, folder: Path | None = None) -> None:
-        """Open the training session with the checkpoints in `folder`, or in the usual one."""
+    def _open_session(self, settings: CheckpointSettings, folder: Path | None = None, *, new: bool = False) -> None:
+        """Open the training session with the checkpoints in `folder`, or in the usual one; a `new` one reads none."""
         folder = folder or self.base / "train" / TRAINER
-        self.session = TrainingSession(self.trainer, folder, settings, self.reporter.say)
+        self.session = TrainingSession(self.trainer, folder, settings, self.reporter.say, new=new)
         self._closing.callback(self.session.close)
 
     @property
@@ -125,10 +125,10 @@ class RatedRun(InProcessRun):
         self._rated_at = 0.0  # seconds of the run
         self._steady = SteadyProgress()
 
-    def _open_rater(self, game: Any, spec: Any, evaluate: Any, before: Iterable[Any] = ()) -> None:
-        """Open the run's networks, of this architecture or one that it had `before`, and what rates them."""
+    def _open_rater(self, game: Any, spec: Any, evaluate: Any, others: Iterable[Any] = ()) -> None:
+        """Open the run's networks, of this architecture and of `others` that it has had, and what rates them."""
         config = self.config
-        self.networks = RunNetworks(self.base, game, spec, config.net.dtype, before)
+        self.networks = RunNetworks(self.base, game, spec, config.net.dtype, others)
         self.rater = Rater(self.base / "ratings", game, evaluate, config.search, config.rating, self.networks)
 
     def _change(self, config: Any) -> None:

@@ -333,12 +333,15 @@ def strength_words(loop: Any) -> str:
         first, rows = config.data.first_rows, loop.counts.rows
         why = f"learning begins with {first:,} rows (data.first_rows), and {rows:,} were played"
         return f"Nothing was learned yet: {why if rows < first else 'the run ended before the first step'}."
-    name, larger = strength.larger_network(config.net.name), ""
+    net = config.net.grown(grown.times_grown(base / "train" / "main"))
+    name, larger = strength.larger_network(net.label), ""
     with contextlib.suppress(TengenError, ValueError):
         nets.spec(name)
         # With this run's configuration, all that was --set, and its mode.
-        words = [program(), "run", as_config(base), "--base", f"{base}-{name}"]
-        larger = shlex.join([*words, "--set", f"net.name={name}"])
+        words = [program(), "run", as_config(base), "--base", f"{base}-{name}", "--set", f"net.name={name}"]
+        words += ["--set", "net.spec=null"] if config.net.spec else []
+        words += ["--set", "net.growth=[]"] if config.net.growth else []
+        larger = shlex.join(words)
     visits = EngineSettings().visits
     search = f"{shlex.join([program(), 'play', str(base), '--visits', str(4 * visits)])} (without --visits: {visits}"
     search += f"; in its matches: {config.rating.simulations})"

@@ -24,6 +24,7 @@ from tengen.monitor.summary import RatingPoint
 from tengen.run.networks import UNTRAINED, RunNetworks
 
 _NETWORK = "network"  # the kind of all networks: matches against them share a program and take equally long
+_OTHER = "network of another architecture"  # from before the run's network grew
 _FEWEST_PAIRS = 4  # of a round, unless a match has fewer
 _OTHERS = 0.6  # guess: compiling another match takes this share of the time that compiling the first took
 _SLACK = 1.25  # times the expected time is reserved for a match that was never compiled
@@ -68,6 +69,7 @@ class Rater:
         self._search = players.strongest(search, settings.simulations)
         self._references = [player_spec.parse(text).player(self._game) for text in settings.references]
         self._loaded: dict[str, players.Player] = {}
+        self._others: set[str] = set()  # networks of another architecture than the run has now
         self._too_slow: set[str] = set()  # kinds of opponents against whom no game has ended in time
         self._costs: dict[str, float] = {}  # seconds of a round against one kind of opponent, once that is compiled
         pairs = settings.games // 2
@@ -132,8 +134,8 @@ class Rater:
                     results.append(self.path, match.result)
                     self.results.append(match.result)
                     played[other].append(match)
-                elif not stop() and self._costs[_kind(other)] == math.inf:
-                    who = "earlier networks play" if _kind(other) == _NETWORK else f"{other} plays"
+                elif not stop() and self._costs[self._kind(other)] == math.inf:
+                    who = f"{other} plays" if is_reference(other) else "earlier networks play"
                     self.notes.append(f"{who} no more matches in this run: no game ended in time")
         for other, found in played.items():
             if found:
@@ -152,10 +154,10 @@ class Rater:
         known, seconds = dict(self._costs), 0.0
         for _ in range(self._rounds):
             for other in (*self._settings.references, *earlier):
-                cost = self._expected(other, known) * (1.0 if _kind(other) in known else _SLACK)
+                cost = self._expected(other, known) * (1.0 if self._kind(other) in known else _SLACK)
                 if seconds + cost <= most:
                     seconds += cost
-                    known.setdefault(_kind(other), self._usual())
+                    known.setdefault(self._kind(other), self._usual())
         return seconds
 
     def rating(self, name: str) -> Rating | None:
@@ -184,7 +186,7 @@ class Rater:
         return tuple(RatingPoint(seconds, rating.elo, rating.error) for seconds, rating in networks)
 
     def _play(self, rounds: MatchRounds, number: int, stop: Callable[[], bool], show: Callable[[str], None]) -> Match:
-        other, kind = rounds.b.name, _kind(rounds.b.name)
+        other, kind = rounds.b.name, self._kind(rounds.b.name)
         show(f"playing against {other}" if kind in self._costs else f"compiling the matches against {other}")
         began = first = self._clock()
         before, games = number * 2 * rounds.size, 2 * rounds.size * rounds.count
@@ -213,7 +215,7 @@ class Rater:
 
     def _expected(self, other: str, known: Mapping[str, float]) -> float:
         """Seconds of the next round against this opponent, given the `known` seconds of some kinds."""
-        kind = _kind(other)
+        kind = self._kind(other)
         return known[kind] if kind in known else self.compiling + self._usual()
 
     def _usual(self) -> float:
@@ -246,19 +248,21 @@ class Rater:
         references = [other for other in order if other in known and other in self._settings.references]
         return [*references[:1], *(other for other in order if other not in references[:1])]
 
+    def _kind(self, name: str) -> str:
+        """Each reference is a separate program; all networks of one architecture share one."""
+        return name if is_reference(name) else _OTHER if name in self._others else _NETWORK
+
     def _opponent(self, name: str) -> players.Player | None:
         for reference in self._references:
             if reference.name == name:
                 return reference
         if name not in self._loaded:
             try:
-                self._loaded[name] = self.player(name, *self._networks.load(name))
+                params, evaluate = self._networks.load(name)
+                if evaluate is not None:
+                    self._others.add(name)
+                self._loaded[name] = self.player(name, params, evaluate)
             except TengenError as error:
                 self.notes.append(f"an earlier network cannot play: {error}")
                 return None
         return self._loaded[name]
-
-
-def _kind(name: str) -> str:
-    """Each reference is a separate program; all networks share one."""
-    return name if is_reference(name) else _NETWORK

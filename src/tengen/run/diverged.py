@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tengen import files, importing, schema
+from tengen import importing, schema
 from tengen.config.sections import Config
 from tengen.config.trainers import TrainerConfig
 from tengen.errors import Diverged, TengenError
@@ -85,7 +85,7 @@ def explained(error: Diverged, folder: Path, how: str, anew: str) -> TengenError
             f"{error}\nNothing was saved since the checkpoint {max(steps)}, from which it can go on. {how}\n"
             f"If the loss does not come down even so, remove {folder}; {anew}."
         )
-    elif any(path.name.endswith(".corrupt") for path in files.inside(place)):
+    elif grown.damaged(place):
         message = f"{error}\nNo good checkpoint is left: remove {folder}, and learning begins anew. {how}"
     else:
         message = f"{error}\nThere is no checkpoint from before that, so learning begins anew. {how}"

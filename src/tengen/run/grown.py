@@ -26,3 +26,8 @@ def times_grown(trainer: Path) -> int:
 def checkpoints(place: Path) -> list[Path]:
     """The complete checkpoints in a folder, oldest first."""
     return sorted(path for path in files.inside(place) if _STEP.fullmatch(path.name) and path.is_dir())
+
+
+def damaged(place: Path) -> bool:
+    """Whether checkpoints in a folder were set aside."""
+    return any(path.name.endswith(".corrupt") for path in files.inside(place))

@@ -306,7 +306,7 @@ class RunNetworks:
     def __init__(
         self, base: Path, game: "Game", spec: nets.Spec, dtype: nets.Dtype, others: Iterable[nets.Spec] = ()
     ) -> None:
-        """`others` are the architectures that the run had before its network grew to `spec`."""
+        """`others` are the architectures of the run at other times, if its network grows; now it has `spec`."""
         self._base, self._game, self.spec, self._others = base, game, spec, tuple(others)
         self._dtype: nets.Dtype = dtype
         self.saved: list[SavedNetwork] = []
@@ -349,7 +349,7 @@ class RunNetworks:
         return self.load(name)[0]
 
     def load(self, name: str) -> tuple[Any, "Evaluator | None"]:
-        """The same, and the evaluator of a network from before the run's network grew."""
+        """The same, and the evaluator of a network that has another architecture, because the run's network grows."""
         import jax
         from flax import nnx
 

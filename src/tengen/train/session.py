@@ -49,9 +49,10 @@ class TrainingSession(Generic[T]):
         *,
         seconds: float = 1.0,
         amount: float = 10,
+        new: bool = False,
     ) -> None:
         """`say` is told about damaged checkpoints. A call to `learn` should take about `seconds`; the first one has
-        `amount` steps.
+        `amount` steps. A `new` session goes on with the trainer as it is, which is not saved yet.
 
         TengenError if there are only damaged checkpoints: a training does not silently start from scratch.
         """
@@ -63,11 +64,11 @@ class TrainingSession(Generic[T]):
         self._say, self._interval = say, settings.interval
         self.checkpoints = Checkpoints(folder, settings)
         try:
-            self.extras = self._resume()
+            self.extras = None if new else self._resume()
         except BaseException:
             self.checkpoints.close()
             raise
-        self.saved = trainer.step
+        self.saved = -1 if new else trainer.step
         """The step of the newest checkpoint. With -1, even a training that has not taken a step is saved."""
 
     def _resume(self) -> dict[str, Any] | None:

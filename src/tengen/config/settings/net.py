@@ -36,7 +36,8 @@ def growth_step(text: str) -> GrowthStep:
     """Parses an item of `NetSection.growth`."""
     if (found := _GROWTH.fullmatch(text)) is None:
         raise OptionError(f"expected SHARE:NAME or ROWS:NAME, got {text!r}")
-    at = float(found[1])
+    if (at := float(found[1])) == 0:
+        raise OptionError(f"expected a share above 0, got {text!r}")
     return GrowthStep(at, 0, found[2]) if at < 1 else GrowthStep(0.0, int(at), found[2])
 
 
@@ -112,7 +113,11 @@ class NetSection(RoleNetSettings):
         yield from super().check_together()
         if len(set(self.heads)) < len(self.heads):
             yield "heads", f"expected each head once, got {', '.join(self.heads)}"
-        steps = self.growth_steps
+        try:
+            steps = self.growth_steps
+        except OptionError as error:
+            yield "growth", str(error)
+            return
         shares, rows = ([step[part] for step in steps if step[part]] for part in (0, 1))
         if shares != sorted({*shares}) or rows != sorted({*rows}):
             yield "growth", f"expected networks that take over one after the other, got {', '.join(self.growth)}"
