@@ -35,7 +35,10 @@ def _consistent(engine: Engine, thought: SearchReport) -> None:
     assert thought.visits == 1 + sum(c.visits for c in thought.candidates)
     rest = [c.visits for c in thought.candidates[1:]]
     assert rest == sorted(rest, reverse=True)
-    bounds = [c.value - engine.settings.lower_bound / c.visits**0.5 for c in thought.candidates]
+    most = max(c.visits for c in thought.candidates)
+    known = [c for c in thought.candidates if c.visits >= 0.1 * most]
+    bounds = [c.value - engine.settings.lower_bound / c.visits**0.5 for c in known]
+    assert known[0] is thought.candidates[0]
     assert bounds[0] == max(bounds)
     legal = engine.legal()
     assert all(legal[c.action] and c.line[0] == c.action and -1 <= c.value <= 1 for c in thought.candidates)

@@ -350,7 +350,7 @@ class Search:
             likes = self.visits if self.visits.any() else self.policy
             if self.settings.lower_bound and self.visits.any():
                 likes = np.full(len(self.visits), -np.inf)
-                for move in np.flatnonzero(self.visits):
+                for move in np.flatnonzero(self.visits >= np.maximum(0.1 * self.visits.max(), 1)):
                     likes[move] = self.values[move] - self.settings.lower_bound / math.sqrt(self.visits[move])
             return int(np.where(self.root.legal, likes, -np.inf).argmax())
         now = self.visits - self.base

@@ -67,6 +67,12 @@ def test_a_lower_bound_weighs_values_against_visits() -> None:
     np.testing.assert_array_equal(lower_bounds(some, SearchSettings(lower_bound=0.0)), [9, 4, 1, 0])
 
 
+def test_a_move_that_a_long_search_has_hardly_looked_at_is_not_played() -> None:
+    bounds = lower_bounds(row([139, 13, 14, 0], [-0.02, 0.5, -0.4, 0.0]), SearchSettings(lower_bound=0.2))
+    assert bounds.argmax() == 0
+    assert np.isinf(bounds).tolist() == [False, True, False, True]
+
+
 @pytest.mark.parametrize("plan", [FULL_PUCT, GUMBEL], ids=["puct", "gumbel"])
 def test_the_surprise_is_the_divergence_from_the_networks_policy(plan: Plan) -> None:
     recorded = play(plan, roots(plan.game, BATCH))

@@ -23,6 +23,7 @@ from tengen.nets import evaluators
 from tengen.nets.models import PythonModel
 from tengen.nets.specs import Dtype
 from tengen.run.networks import FoundNetwork
+from tengen.search.result import ENOUGH
 
 _TREE_BYTES = 2**29
 _MOST_SLOTS = 2**17
@@ -94,7 +95,8 @@ def candidates(roots: Roots, lower_bound: float) -> list[Candidate]:
         known = np.flatnonzero(prior > 0)
     order = known[np.lexsort((-prior[known], -visits[known]))]
     if lower_bound > 0 and visits.any():
-        first = order[np.argmax(values[order] - lower_bound / np.sqrt(visits[order]))]
+        enough = order[visits[order] >= ENOUGH * visits.max()]
+        first = enough[np.argmax(values[enough] - lower_bound / np.sqrt(visits[enough]))]
         order = np.concatenate([[first], order[order != first]])
     return [
         Candidate(

@@ -13,6 +13,8 @@ from tengen.search.selection import NodeRow, PerMove
 from tengen.search.tree import Tree, parts
 from tengen.search.walk import row_at
 
+ENOUGH = 0.1  # share of the most visited move's visits that PUCT's move to play has at least
+
 
 class SearchResult(NamedTuple):
     """The results of the searches, one per root of a batch."""
@@ -61,14 +63,16 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
 
 
 def lower_bounds(row: NodeRow, settings: SearchSettings) -> PerMove:
-    """Values that are almost certain: the fewer visits a move has, the further below its mean; -inf without visits.
+    """Values that are almost certain: the fewer visits a move has, the further below its mean.
 
-    With `SearchSettings.lower_bound` 0 these are the visits.
+    -inf for moves with fewer than `ENOUGH` of the most visits: a long search has just begun to look at them. With
+    `SearchSettings.lower_bound` 0 these are the visits.
     """
     if settings.lower_bound == 0:
         return row.visits
-    bounds = row.means - settings.lower_bound / jnp.sqrt(jnp.maximum(row.visits, 1))
-    return jnp.where(row.visits > 0, bounds, -jnp.inf)
+    visits = row.visits
+    bounds = row.means - settings.lower_bound / jnp.sqrt(jnp.maximum(visits, 1))
+    return jnp.where((visits > 0) & (visits >= ENOUGH * visits.max()), bounds, -jnp.inf)
 
 
 def puct_policy(row: NodeRow, noise: PerMove, settings: SearchSettings) -> PerMove:
