@@ -23,7 +23,7 @@ from tengen.nets import evaluators
 from tengen.nets.models import PythonModel
 from tengen.nets.specs import Dtype
 from tengen.run.networks import FoundNetwork
-from tengen.search.result import ENOUGH
+from tengen.search.result import bounded
 
 _TREE_BYTES = 2**29
 _MOST_SLOTS = 2**17
@@ -86,7 +86,7 @@ class NetworkView:
 def candidates(roots: Roots, lower_bound: float) -> list[Candidate]:
     """The moves of a root: the one with the best lower bound of its value, then by visits and by prior.
 
-    Before any search, all legal moves by prior. (`search.result.lower_bounds` has the same bounds.)
+    Before any search, all legal moves by prior.
     """
     visits, prior = np.asarray(roots.child_visits), np.asarray(roots.prior)
     values, lines = np.asarray(roots.child_value), np.asarray(roots.lines)
@@ -95,8 +95,7 @@ def candidates(roots: Roots, lower_bound: float) -> list[Candidate]:
         known = np.flatnonzero(prior > 0)
     order = known[np.lexsort((-prior[known], -visits[known]))]
     if lower_bound > 0 and visits.any():
-        enough = order[visits[order] >= ENOUGH * visits.max()]
-        first = enough[np.argmax(values[enough] - lower_bound / np.sqrt(visits[enough]))]
+        first = order[np.argmax(bounded(visits[order], values[order], lower_bound, np))]
         order = np.concatenate([[first], order[order != first]])
     return [
         Candidate(

@@ -142,13 +142,18 @@ class Fused(RatedRun):
     def _change(self, config: Any) -> None:
         super()._change(config)
         self.collector.settings = config.data
+        if self._changes_selfplay(config):
+            self._rounds.change(self.components.lanes)
+        self._next = self._next.changed(self.config)
+
+    def _changes_selfplay(self, config: Any) -> bool:
+        """Let the components use these settings; whether self-play has changed. It stays if memory does not suffice."""
         try:
-            if self.components.change(config.grown(self._grown)):
-                self._rounds.change(self.components.lanes)
+            return self.components.change(config.grown(self._grown))
         except OptionError as error:
             self.config = config.with_selfplay_of(self.components.config)
             self.reporter.say(f"self-play stays as it is: {error}")
-        self._next = self._next.changed(self.config)
+            return False
 
     def _start_playing(self) -> None:
         start, self.key = jax.random.split(self.key)
@@ -190,7 +195,7 @@ class Fused(RatedRun):
         rater = self.rater
         self._open_networks()
         self.rater.spent, self.rater.compiling = rater.spent, rater.compiling  # its budget is that of the run
-        parts.change(self.config.grown(self._grown))  # if settings have changed since it was built
+        self._changes_selfplay(self.config)  # if settings have changed since it was built
         self._rounds.change(parts.lanes)
         self._feed(0)
         self.weights = parts.weights()

@@ -1,6 +1,6 @@
 """The result of a search at its roots."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from tengen.search.selection import NodeRow, PerMove
 from tengen.search.tree import Tree, parts
 from tengen.search.walk import row_at
 
-ENOUGH = 0.1  # share of the most visited move's visits that PUCT's move to play has at least
+_ENOUGH = 0.1  # share of the most visited move's visits that PUCT's move to play has at least
 
 
 class SearchResult(NamedTuple):
@@ -63,16 +63,18 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
 
 
 def lower_bounds(row: NodeRow, settings: SearchSettings) -> PerMove:
+    """What PUCT's move to play has most of: see `bounded`; with `SearchSettings.lower_bound` 0, the visits."""
+    return bounded(row.visits, row.means, settings.lower_bound) if settings.lower_bound else row.visits
+
+
+def bounded(visits: Any, means: Any, weight: float, xp: Any = jnp) -> Any:
     """Values that are almost certain: the fewer visits a move has, the further below its mean.
 
-    -inf for moves with fewer than `ENOUGH` of the most visits: a long search has just begun to look at them. With
-    `SearchSettings.lower_bound` 0 these are the visits.
+    -inf for moves with fewer than `_ENOUGH` of the most visits: a long search has just begun to look at them. The
+    arrays are those of the module `xp`: jax.numpy or NumPy.
     """
-    if settings.lower_bound == 0:
-        return row.visits
-    visits = row.visits
-    bounds = row.means - settings.lower_bound / jnp.sqrt(jnp.maximum(visits, 1))
-    return jnp.where((visits > 0) & (visits >= ENOUGH * visits.max()), bounds, -jnp.inf)
+    bounds = means - weight / xp.sqrt(xp.maximum(visits, 1))
+    return xp.where((visits > 0) & (visits >= _ENOUGH * visits.max()), bounds, -xp.inf)
 
 
 def puct_policy(row: NodeRow, noise: PerMove, settings: SearchSettings) -> PerMove:
