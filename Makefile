@@ -49,6 +49,7 @@ test-busy: $(READY)
 	done
 
 # Without this Makefile, where Tengen and pytest can be imported (PYTHONPATH=src): python -m pytest -q -m "gpu and not slow"
+# (with --continue-on-collection-errors if packages are missing that only other tests need).
 # The tests are skipped where JAX finds no GPU. `-m gpu` runs the long ones too.
 test-gpu: $(READY)
 	@echo "== running the tests that need a GPU =="

@@ -264,7 +264,8 @@ def test_only_looking_makes_nothing(tmp_path: Path) -> None:
 
 def test_set_changes_a_run_and_says_when_it_takes_effect(tmp_path: Path) -> None:
     path = write(load("go9"), tmp_path, ["tengen 1"])
-    made = change(tmp_path, ["train.lr_scale=0.3", "train.batch=512", "train.samples_per_row=6"])
+    unchanged = f"train.samples_per_row={load('go9').train.samples_per_row}"
+    made = change(tmp_path, ["train.lr_scale=0.3", "train.batch=512", unchanged])
     assert [(str(one), rule.change) for one, rule in made.items()] == [
         ("train.batch: 2048 -> 512", "start"),
         ("train.lr_scale: 1.0 -> 0.3", "now"),
