@@ -94,10 +94,16 @@ def cpu() -> Any:
 
 
 def device_memory() -> int | None:
-    """Bytes of device memory for programs; None if unknown."""
+    """Bytes of the device's memory for programs, or of the machine's if it computes on the CPU; None if unknown."""
     import jax
 
-    return (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+    known = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+    if known is not None or jax.default_backend() != "cpu":
+        return known
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
 
 
 def check_device_elsewhere() -> None:

@@ -40,9 +40,10 @@ def test_seconds_that_cannot_be(capsys: pytest.CaptureFixture[str], seconds: str
 
 
 def test_what_does_not_fit_is_not_measured(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from tengen import jax_setup
     from tengen.loop import components, estimate
 
-    for module in (estimate, components):
+    for module in (jax_setup, components):
         monkeypatch.setattr(module, "device_memory", lambda: 1000)
     monkeypatch.setattr(estimate, "measure", pytest.fail)
     assert main(["estimate", "tic_tac_toe", *sets()]) == 2

@@ -31,7 +31,3 @@ def test_what_was_played_in_how_many_ticks(seconds: float, guessed: bool) -> Non
 def test_random_games_tell_how_long_games_are() -> None:
     length = measuring._random_length(games.make("connect_four"), 4, jax.random.key(0))
     assert 15 < length < 25, "about 21 moves are known for random games, and two of them are the opening's"
-
-
-def test_there_is_memory() -> None:
-    assert (measuring.memory_there() or 0) > 2**28

@@ -8,18 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tengen import games
 from tengen.config import load
-from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.rows import unpack_planes
 from tengen.data.records.records import load_records
 from tengen.data.store.store import Store
 from tengen.errors import ConfigError
 from tengen.loop.fused import Fused
-from tengen.selfplay import driver
+from tengen.selfplay import boards, driver
 from tengen.selfplay.collector import on_host
-from tengen.selfplay.driver import boards, lane_devices
 from tests.helpers.compilations import Compilations
 from tests.helpers.tiny_runs import Listener, never, settings, tiny
 
@@ -39,27 +36,6 @@ def go(*overrides: str) -> Any:
     return load("go5", settings(*GO, *overrides))
 
 
-@pytest.mark.parametrize(
-    ("cores", "count", "expected"), [(2, 256, 2), (1, 256, 1), (16, 256, 8), (2, 63, 1), (3, 100, 2), (64, 8192, 32)]
-)
-def test_lanes_on_a_cpu(cores: int, count: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "cores", lambda: tuple(range(cores)))
-    found = lane_devices(count)
-    assert len(found) == expected
-    assert count % len(found) == 0
-    assert set(found) == {jax.local_devices()[0]}
-
-
-@pytest.mark.parametrize(("devices", "count", "expected"), [(4, 4096, 4), (4, 6, 4), (1, 7, 1), (4, 3, 3)])
-def test_lanes_on_gpus(devices: int, count: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Gpu:
-        platform = "gpu"
-
-    made = [Gpu() for _ in range(devices)]
-    monkeypatch.setattr(jax, "local_devices", lambda: made)
-    assert lane_devices(count) == made[:expected]
-
-
 def test_all_devices_play_whatever_the_number_of_games(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "lane_devices", lambda count: ["a", "b", "c"])
     for count, expected in ((8, [3, 3, 2]), (6, [2, 2, 2])):
@@ -69,23 +45,12 @@ def test_all_devices_play_whatever_the_number_of_games(monkeypatch: pytest.Monke
         assert len({id(lane.selfplay) for lane in found}) == len(set(expected))  # each is compiled once
 
 
-def test_boards_share_the_games() -> None:
-    game = games.make("go", size=9, komi=7.0)
-    found = boards(game, SelfplaySettings(games=100, sizes=("7:0.25:9.0", "5:.1")))
-    assert [(board.game.options.size, board.game.options.komi, board.games) for board in found] == [
-        (9, 7.0, 65),
-        (7, 9.0, 25),
-        (5, 7.0, 10),
-    ]
-    assert found[0].game is game
-    assert boards(game, SelfplaySettings(games=100)) == [(game, 100)]
-
-
 @pytest.fixture
 def four_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cores, and few games in a lane; the tests that ask for this share compiled programs."""
-    monkeypatch.setattr(driver, "_FEWEST_GAMES", 2)
-    monkeypatch.setattr(driver, "cores", lambda: (0, 1))
+    monkeypatch.setattr(boards, "FEWEST_GAMES", 2)
+    for module in (boards, driver):
+        monkeypatch.setattr(module, "cores", lambda: (0, 1))
 
 
 @pytest.mark.slow
@@ -100,7 +65,7 @@ def test_lanes_play_at_once_and_no_game_has_the_number_of_another(tmp_path: Path
         actors, numbers = parts.lanes.begin(jax.random.key(0)), []
         assert actors[0].key != actors[1].key
         for _ in range(2):
-            actors, finished = parts.lanes.play(parts.weights(), actors, 12, session=3)()
+            actors, finished = parts.lanes.play(parts.weights(), actors, 12, session=3).wait()
             for lane in map(on_host, finished):
                 numbers += [tuple(number) for number in np.asarray(lane.number).tolist()]
                 assert set(map(tuple, np.asarray(lane.rows["game"]).tolist())) <= set(numbers)

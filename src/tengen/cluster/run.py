@@ -89,7 +89,7 @@ class ClusterRun(Fused):
     def _gate_stops(self) -> bool:
         return self._stop() or time.monotonic() >= self._gate_end
 
-    def _play(self) -> None:
+    def _play(self, stop: Stop) -> None:
         """Take the games that have arrived; wait for some if there is nothing to learn."""
         busy = self.trainer.affordable and not self._waiting
         self._show("learning" if busy else "waiting for games", self._waiting)

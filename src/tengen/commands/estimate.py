@@ -27,7 +27,7 @@ def run(args: Namespace) -> None:
 
     import jax
 
-    from tengen.jax_setup import explaining_memory, keep_compiled
+    from tengen.jax_setup import device_memory, explaining_memory, keep_compiled
     from tengen.loop import estimate
     from tengen.loop.components import Components
 
@@ -38,7 +38,7 @@ def run(args: Namespace) -> None:
     with explaining_memory():
         parts = Components(config)
         print(f"{config.run.name} on {jax.devices()[0].device_kind}\n\nmemory of the device")
-        print("\n".join(estimate.describe_memory(parts.memory(), estimate.memory_there())))
+        print("\n".join(estimate.describe_memory(parts.memory(), device_memory())))
         print(estimate.describe_disk(parts.form.row_bytes) + "\n", flush=True)
         parts.check_memory()
         # Progress goes to standard error, to keep it out of results in a file or pipe.

@@ -1,13 +1,12 @@
 """How long a run will take on this machine, and whether it is a job for a GPU.
 
 Self-play and learning are measured, without writing anything. Games and learning share the device, so their times add
-up. Speeds are those of an untrained network, whose games may be longer or shorter than later ones. Before anything is
-compiled or measured, the time that a CPU would play until learning begins is judged by the size of the network and the
-number of simulations.
+up; on a CPU, one of its cores learns while the others play. Speeds are those of an untrained network, whose games may
+be longer or shorter than later ones. Before anything is compiled or measured, the time that a CPU would play until
+learning begins is judged by the size of the network and the number of simulations.
 """
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -21,15 +20,16 @@ from tengen import match as arena
 from tengen.config.sections import Config
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.config.settings.match import MatchSettings
+from tengen.cores import cores
 from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.jax_setup import device_memory
 from tengen.loop.components import Components
 from tengen.match import players
 from tengen.nets.counting import operations
+from tengen.selfplay.boards import at_once
 from tengen.selfplay.collector import on_host
-from tengen.selfplay.pacing import Pace
+from tengen.selfplay.pacing import CORE_SPEED, Pace, games_on_cpu
 from tengen.selfplay.playing import MOST_PHASES, Actor
 from tengen.train.alpha_zero import from_buffer
 from tengen.words import clock, counted, duration, in_bytes, program, rate
@@ -50,6 +50,7 @@ class Estimate:
     guessed: bool  # whether moves_per_game is from random games, because too few games have ended
     rows_per_game: float
     samples_per_row: float
+    cores: int = 1  # that play; if there are several, one of them learns meanwhile
 
     @property
     def games_per_second(self) -> float:
@@ -57,7 +58,9 @@ class Estimate:
         return self.moves_per_second / self.moves_per_game
 
     def seconds(self, games: float) -> float:
-        return games * (1 / self.games_per_second + self.samples_per_game / self.samples_per_second)
+        playing, learning = 1 / self.games_per_second, self.samples_per_game / self.samples_per_second
+        together = playing + learning / self.cores
+        return games * (together if self.cores == 1 else max(together, learning))
 
     @property
     def samples_per_game(self) -> float:
@@ -179,35 +182,38 @@ def _aligned(lines: Mapping[str, str]) -> Iterator[str]:
     return (f"{name:<{width}}  {text}" for name, text in lines.items())
 
 
-_SPEED = 2e10  # operations per second of a core, roughly: 1.3e10 for b3c32, 5.5e10 for b6c96
 _LONGEST = 600.0  # seconds until learning begins, on a machine that is fast enough for a run
 
 
-def seconds_until_learning(config: Config, cores: int) -> float:
+def seconds_until_learning(config: Config, count: int) -> float:
     """Roughly how long this many cores of a CPU play until learning can begin."""
     game = config.game.make()
     looks = operations(config.net.architecture(), game)
     play = config.selfplay
     evaluations = play.full_share * config.search.simulations + (1 - play.full_share) * play.cheap_simulations
     rows = 1.0 if play.cheap_weight else play.full_share  # of each move
-    return config.data.first_rows * evaluations / rows * looks / (_SPEED * cores)
+    return config.data.first_rows * evaluations / rows * looks / (CORE_SPEED * count)
 
 
-def is_too_much(config: Config, cores: int) -> bool:
-    return seconds_until_learning(config, cores) > _LONGEST
+def is_too_much(config: Config, count: int) -> bool:
+    return seconds_until_learning(config, count) > _LONGEST
 
 
-def advice(config: Config, cores: int, known: Iterable[tuple[str, Config]]) -> str:
+def advice(config: Config, count: int, known: Iterable[tuple[str, Config]]) -> str:
     """The message for users who start this run on a CPU; `known` are configurations to choose from, by name."""
-    long = duration(seconds_until_learning(config, cores))
-    fitting = [(name, other) for name, other in known if not (name.endswith("_gpu") or is_too_much(other, cores))]
+    long = duration(seconds_until_learning(config, count))
+    fitting = [(name, other) for name, other in known if not (name.endswith("_gpu") or is_too_much(other, count))]
     kind = type(config.game.make())
     alike = [name for name, other in fitting if isinstance(other.game.make(), kind)]
     instead = alike or [name for name, _ in fitting]
     suits = f"What suits a CPU: {', '.join(f'{program()} run {name}' for name in instead)}\n" if instead else ""
+    games = config.selfplay.games
+    most = games_on_cpu(games, operations(config.net.architecture(), config.game.make()), count)
+    fewer = f"It plays {most:,} games at once here instead of {games:,}, so that the first ones end sooner.\n"
+    fewer = fewer if most < games else ""
     return (
-        f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(cores, 'CPU core')} "
-        f"self-play would take about {long} before learning begins.\n{suits}"
+        f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(count, 'CPU core')} "
+        f"self-play would take about {long} before learning begins.\n{suits}{fewer}"
         "This run goes on all the same; Ctrl-C stops it, and `tengen estimate` measures how long it will take."
     )
 
@@ -245,7 +251,7 @@ def measure(
     show("measuring the learner")
     steps_per_second = _steps(parts, rows, (1 - _PLAYING) * seconds, now)
     games, moves = first.games + played.games, first.moves + played.moves
-    enough = games >= _TURNOVERS * config.selfplay.games
+    enough = games >= _TURNOVERS * at_once(config, parts.game, parts.spec)
     length = moves / games if enough else _random_length(parts.game, config.selfplay.opening_moves, key)
     share = 1.0 if config.selfplay.cheap_weight else config.selfplay.full_share
     return Estimate(
@@ -257,25 +263,15 @@ def measure(
         guessed=not enough,
         rows_per_game=(first.rows + played.rows) / games if enough else share * length,
         samples_per_row=config.train.samples_per_row,
+        cores=len(cores()) if parts.lanes.shares_cores else 1,
     )
-
-
-def memory_there() -> int | None:
-    """Bytes of the device's memory, or of the machine's if it computes on the CPU; None if unknown."""
-    known = device_memory()
-    if known is not None or jax.default_backend() != "cpu":
-        return known
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return None
 
 
 def _play(
     parts: Components, weights: Any, actors: Actors, rows: RowBuffer, phases: int, now: Clock
 ) -> tuple[Actors, RowBuffer, MeasuredPlay]:
     before, began = _searched(actors), now()
-    actors, finished = parts.lanes.play(weights, actors, phases, session=1)()
+    actors, finished = parts.lanes.play(weights, actors, phases, session=1).wait()
     games = [on_host(lane) for lane in finished]
     seconds = now() - began
     for lane in finished:

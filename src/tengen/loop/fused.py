@@ -6,7 +6,7 @@ device's memory, and everything that must survive is written in the background.
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,13 @@ from tengen.loop.components import Components
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.nets.network import Network
 from tengen.run import first_network, goals, grown, networks, safe_exit
-from tengen.run.metrics import FIRST
 from tengen.run.part import Stop
 from tengen.run.status import RunStatus
 from tengen.selfplay.collector import Collector, on_host
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
 
+_SAVED_UP = 2  # seconds of learning to save up for a call to the games: if they ran out, a core would be idle
+_PIECES = 8  # of a second of learning beside games, because these wait for the last steps
 _COMPILING_SHARE = 0.5  # a guess: compiling the learner or the first match takes this share of compiling the games
 
 
@@ -49,7 +50,6 @@ class Fused(RatedRun):
         self._playing = 0.0  # seconds of playing, without compiling
         self._ahead = self._closing.enter_context(Ahead())
         self._learner: Jobs = ()  # its program, as it is compiled in a thread
-        self._begun: set[str] = set()  # what this process has done for the first time
         self._grown = 0  # times that the network has grown
 
     def prepare(self) -> None:
@@ -120,7 +120,7 @@ class Fused(RatedRun):
             if not self.reason:
                 self._start_playing()
             while not stop() and not self.reason:
-                self._play()
+                self._play(stop)
                 self._learn(stop)
                 self._save_when_due(stop)
                 self._grow_when_due()
@@ -206,9 +206,20 @@ class Fused(RatedRun):
         first = self.config.data.first_rows
         return f"{self.counts.rows:,} of {first:,} rows until learning begins" if self.counts.rows < first else ""
 
-    def _play(self) -> None:
-        """Make one call to the games; while the device plays, the host handles the results of the call before."""
-        rounds = self._rounds
+    def _play(self, stop: Stop) -> None:
+        """Make one call to the games; while the device plays, the host handles the results of the call before.
+
+        If several cores of a CPU play, one of them learns meanwhile: XLA takes a step hardly faster with all of them.
+        """
+        rounds, errors = self._rounds, []
+
+        def learn(done: Callable[[], bool]) -> None:
+            try:
+                self._take_steps(lambda: done() or stop(), beside=True)
+            except Exception as error:
+                errors.append(error)  # to be raised when the games of this call are safe
+
+        beside = learn if 0 < self._saved_up <= self.trainer.affordable else None
         self._show("playing" if rounds.compiled else "compiling the games", self._waiting)
         budgets = self._enter_stage()
         began, compiled = time.monotonic(), rounds.compiled
@@ -217,7 +228,7 @@ class Fused(RatedRun):
                 finish(self.components.start_jobs)
                 rounds.begin()
                 finish(self.components.play_jobs)
-                self._pending = rounds.play(self.weights, self._collect, budgets)
+                self._pending = rounds.play(self.weights, self._collect, budgets, beside)
         except NoFiniteNumbers as error:
             raise Diverged.at(self.trainer.step, str(error)) from error
         if not compiled:
@@ -232,11 +243,8 @@ class Fused(RatedRun):
             rows, games = jax.device_get((block.rows_count, block.games_count))
             self.counts = self._now().plus(int(games), int(rows), evaluations)
         self._feed(self.counts.rows - before)
-
-    def _tell_first(self, what: str) -> None:
-        if what not in self._begun:
-            self._begun.add(what)
-            self.reporter.write(FIRST, {"what": what})
+        if errors:
+            raise errors[0]
 
     def _enter_stage(self) -> tuple[int, int]:
         """Enter the current stage of the run; returns the simulations of its full and cheap searches."""
@@ -247,24 +255,41 @@ class Fused(RatedRun):
         self.collector.visits, self.trainer.stage_rate = budgets, stage.rate
         return budgets
 
+    @property
+    def _saved_up(self) -> int:
+        """How many steps to save up, to be taken beside the next call to the games; 0 if they are not."""
+        if not (self.plays and self.components.lanes.shares_cores and self.session.started) or self.reason:
+            return 0
+        return _SAVED_UP * self.session.pace.units
+
     def _learn(self, stop: Stop) -> None:
-        """Learn as much as the rows so far allow, a second at a time."""
-        session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
+        """Learn as much as the rows so far allow, but for what is saved up."""
         if self.counts.rows < self.config.data.first_rows:
             return
-        if not session.started:
+        if not self.session.started:
             if self._left < self._compiling:
                 return  # games are played on, because the run would be over before the first step
             self._wait_for_learner()
+        self._take_steps(stop)
+
+    def _take_steps(self, stop: Stop, *, beside: bool = False) -> None:
+        """Learn, a second at a time; `beside` games that are being played, in smaller pieces, and nothing is saved."""
+        session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
 
         def allowed() -> int:
             left = [] if goal.steps is None else [max(goal.steps - self.trainer.step, 0)]
-            return min(self.trainer.affordable, session.pace.units, *left)
+            most, affordable = session.pace.units, self.trainer.affordable
+            if beside:
+                most = max(most // _PIECES, 1)
+            elif not left or affordable < left[0]:
+                affordable = max(affordable - self._saved_up, 0)
+            return min(affordable, most, *left)
 
         while steps := allowed():
             if stop() or goals.reached(goal, self._planned(), self.trainer.step):
                 break
-            self._show("learning" if session.started else "compiling the learner")
+            if not beside:
+                self._show("learning" if session.started else "compiling the learner")
             self.trainer.progress = self._progress
             session.learn(steps)
             self._tell_first("step")

@@ -19,7 +19,7 @@ from tengen.monitor.reporting import RunReporter
 from tengen.run import goals, safe_exit
 from tengen.run.config_file import ConfigWatch
 from tengen.run.goals import RunCounts, SteadyProgress, TimeBudget
-from tengen.run.metrics import Metrics, TensorBoard
+from tengen.run.metrics import FIRST, Metrics, TensorBoard
 from tengen.run.networks import RunNetworks
 from tengen.run.part import Stop
 from tengen.run.part_status import StatusWriter
@@ -43,6 +43,7 @@ class InProcessRun(contextlib.AbstractContextManager):
         """`began` is when the process began, by `time.monotonic`."""
         self.config, self.base, self._began = config, base, began
         self.counts = RunCounts()
+        self._begun: set[str] = set()  # what this process has done for the first time
         self._display, self._tensorboard = display, tensorboard
         self._closing = contextlib.ExitStack()
 
@@ -78,6 +79,11 @@ class InProcessRun(contextlib.AbstractContextManager):
 
     def _show(self, stage: Any, waiting: str = "") -> None:
         self.reporter.show(stage, self._standing(), waiting)
+
+    def _tell_first(self, what: str) -> None:
+        if what not in self._begun:
+            self._begun.add(what)
+            self.reporter.write(FIRST, {"what": what})
 
     def _before_exit(self, *flushes: Callable[[], object]) -> None:
         """While the run is open, a process that must end at once calls these, the last one first, then reports."""

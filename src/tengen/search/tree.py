@@ -5,7 +5,6 @@ nodes (a move's visits are those of its child), so an edge is only a child numbe
 stored from the side of player 0, so that adding them up does not depend on whose turn it is.
 """
 
-import os
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -165,8 +164,8 @@ def plant(game: Game, settings: SearchSettings, states: Any, slots: int | None =
 
 def check_memory(needed: int, batch: int) -> None:
     """OptionError if the device has too little memory for the trees of `batch` games."""
-    limit = device_memory() or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needed > limit:
+    limit = device_memory()
+    if limit is not None and needed > limit:
         raise OptionError(
             f"search: the trees of {batch:,} games need {in_bytes(needed)}, the device has {in_bytes(limit)}; "
             "use fewer games or simulations"

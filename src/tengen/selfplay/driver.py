@@ -4,10 +4,12 @@ The games are divided into lanes that are played at the same time: one for each 
 where XLA uses one core for most of what a network does, so each lane has a thread.
 """
 
+import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,10 +19,9 @@ import numpy as np
 from flax import nnx
 from jax import Array
 
-from tengen import games, nets, search
+from tengen import nets, search
 from tengen.ahead import shapes_on
 from tengen.config.sections import Config
-from tengen.config.settings.selfplay import SelfplaySettings, resized, size
 from tengen.cores import cores
 from tengen.data.format import katago_writing, lc0_writing
 from tengen.data.format.rows import RowFormat, widened
@@ -28,6 +29,7 @@ from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.nets.evaluators import Evaluator
 from tengen.search.tree import Tree
+from tengen.selfplay.boards import LaneBoard, at_once, boards, lane_devices
 from tengen.selfplay.collector import fetching_programs
 from tengen.selfplay.history import Finished
 from tengen.selfplay.opponents import opponents
@@ -36,8 +38,6 @@ from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
 
 Actors = tuple[Actor, ...]  # one for each lane
 Budgets = tuple[int, int] | None  # simulations of full and of cheap searches; None: as before
-_FEWEST_GAMES = 32  # of a lane on a CPU: networks are slow if they evaluate only a few positions at once
-_MOST_LANES = 32  # of one size
 _NUMBERS = 100_000_000  # games that a lane can count before they would have another lane's numbers
 
 
@@ -48,31 +48,11 @@ class Lane(NamedTuple):
     device: Any
 
 
-class LaneBoard(NamedTuple):
-    """A board size, and how many games are played on it."""
+class PlayCall(NamedTuple):
+    """A call to all lanes that is under way."""
 
-    game: Game
-    games: int
-
-
-def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
-    found = []
-    for other in map(size, settings.sizes):
-        smaller = games.make(game.name, **resized(asdict(game.options), other))
-        found.append(LaneBoard(smaller, max(1, round(other.share * settings.games))))
-    return [LaneBoard(game, settings.games - sum(board.games for board in found)), *found]
-
-
-def lane_devices(count: int) -> list[Any]:
-    """The device of each lane for `count` games of one size: all devices, or a CPU once for each core.
-
-    A CPU's lanes are equally large, because they share one compiled program.
-    """
-    devices = jax.local_devices()
-    if len(devices) > 1 or devices[0].platform != "cpu":
-        return devices[:count]
-    most = max(min(len(cores()), count // _FEWEST_GAMES, _MOST_LANES), 1)
-    return devices * max(n for n in range(1, most + 1) if count % n == 0)
+    wait: Callable[[], tuple[Actors, tuple[Finished, ...]]]
+    done: Callable[[], bool]
 
 
 class Lanes:
@@ -82,6 +62,21 @@ class Lanes:
         self.lanes = list(lanes)
         self._threads = ThreadPoolExecutor(len(self.lanes), "lane") if len(self.lanes) > 1 else None
         self._widen = [_widening(lane.selfplay.form, form) for lane in self.lanes]
+        processors, devices = len(cores()), {lane.device for lane in self.lanes}
+        several = len(devices) == 1 and min(len(self.lanes), processors) > 1
+        self.shares_cores = several and jax.default_backend() == "cpu"
+        """Whether several cores of a CPU play, so that `spared` leaves one of them to the caller."""
+        self._slots = threading.Semaphore(processors if self.shares_cores else len(self.lanes))
+
+    @contextlib.contextmanager
+    def spared(self) -> Iterator[None]:
+        """While this is open, one core fewer plays, so that the caller has one to compute with.
+
+        XLA has as many threads as there are cores: if every lane had one, the caller's programs would not begin before
+        a lane is done.
+        """
+        with self._slots:
+            yield
 
     def bytes_needed(self) -> int:
         """The memory needed on the first device."""
@@ -112,10 +107,8 @@ class Lanes:
             found.append(jax.device_put(selfplay.adopt(actor, states), device))
         return tuple(found)
 
-    def play(
-        self, weights: Any, actors: Actors, phases: int, session: int, budgets: Budgets = None
-    ) -> Callable[[], tuple[Actors, tuple[Finished, ...]]]:
-        """Start playing some phases, see `Selfplay.play`; the returned function waits for the end.
+    def play(self, weights: Any, actors: Actors, phases: int, session: int, budgets: Budgets = None) -> PlayCall:
+        """Start playing some phases, see `Selfplay.play`; returns before they are played.
 
         New searches have these `budgets` (simulations of full and of cheap ones), or the actors' own. The actors are
         donated. Their evaluations are counted from 0, since a large float would lose precision.
@@ -128,10 +121,11 @@ class Lanes:
 
         if self._threads is None:
             actor, finished = one(0)
-            return lambda: ((actor,), (finished,))
+            return PlayCall(lambda: ((actor,), (finished,)), lambda: True)
 
         def waited(number: int) -> tuple[Actor, Finished]:
-            return jax.block_until_ready(one(number))
+            with self._slots:
+                return jax.block_until_ready(one(number))
 
         jobs = [self._threads.submit(waited, number) for number in range(len(self.lanes))]
 
@@ -139,7 +133,7 @@ class Lanes:
             played, finished = zip(*[job.result() for job in jobs], strict=True)
             return played, finished
 
-        return wait
+        return PlayCall(wait, lambda: all(job.done() for job in jobs))
 
     def start_programs(self) -> Iterator[Any]:
         """The programs of `begin`, to be compiled ahead (`tengen.ahead`)."""
@@ -202,7 +196,7 @@ class SelfplayDriver:
         graph, self._first = nnx.split(net)
         self.evaluate = Evaluator(graph)
         self.opponents = opponents(config.selfplay, self.game)
-        self.boards = boards(self.game, config.selfplay)
+        self.boards = boards(self.game, replace(config.selfplay, games=at_once(config, self.game, self.spec)))
         self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self._played(self.game))
         self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
 
@@ -305,18 +299,28 @@ class PlayRounds:
         return self._actors
 
     def play(
-        self, weights: Any, meanwhile: Callable[[], object] = lambda: None, budgets: Budgets = None
+        self,
+        weights: Any,
+        meanwhile: Callable[[], object] = lambda: None,
+        budgets: Budgets = None,
+        beside: Callable[[Callable[[], bool]], object] | None = None,
     ) -> list[PlayedRound]:
         """Make one call, and return one entry per lane; `meanwhile` runs on the host while the device plays.
 
-        `budgets` are the simulations of full and of cheap searches from now on, at most those of the settings; changing
-        them compiles nothing. NoFiniteNumbers if the network's outputs are not finite; the games are dropped then.
+        If the lanes share the cores of a CPU, `beside` has one of them to compute with, until it returns; it is given
+        a function that says whether all lanes are done, and must not raise. `budgets` are the simulations of full and
+        of cheap searches from now on, at most those of the settings; changing them compiles nothing.
+
+        NoFiniteNumbers if the network's outputs are not finite; the games are dropped then.
         """
         actors = self.begin()
         phases, began = self._pace.units, time.monotonic()
-        playing = self._lanes.play(weights, actors, phases, self._session, budgets)
-        meanwhile()
-        self._actors, finished = playing()
+        with self._lanes.spared() if beside else contextlib.nullcontext():
+            call = self._lanes.play(weights, actors, phases, self._session, budgets)
+            meanwhile()
+            if beside:
+                beside(call.done)
+        self._actors, finished = call.wait()
         if failed := sum(int(actor.failed) for actor in self._actors):
             self.forget()
             found = f"{failed:,} searches found no move or value"

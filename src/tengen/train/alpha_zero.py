@@ -19,7 +19,7 @@ from tengen.games.core import Game
 from tengen.nets import custom, growing
 from tengen.nets.building import build_for_device
 from tengen.run import networks
-from tengen.selfplay.driver import boards
+from tengen.selfplay.boards import boards
 from tengen.train import schedules
 from tengen.train.base import BaseTrainer, Bucket, Metrics
 from tengen.train.checkpoints import Checkpoint, Checkpoints

@@ -1,0 +1,49 @@
+"""The boards that are played, how many games at once, and the devices or cores that play them."""
+
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import jax
+
+from tengen import games, nets
+from tengen.config.sections import Config
+from tengen.config.settings.selfplay import SelfplaySettings, resized, size
+from tengen.cores import cores
+from tengen.games.core import Game
+from tengen.nets.counting import operations
+from tengen.selfplay.pacing import FEWEST_GAMES, games_on_cpu
+
+_MOST_LANES = 32  # of one size
+
+
+class LaneBoard(NamedTuple):
+    """A board size, and how many games are played on it."""
+
+    game: Game
+    games: int
+
+
+def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
+    found = []
+    for other in map(size, settings.sizes):
+        smaller = games.make(game.name, **resized(asdict(game.options), other))
+        found.append(LaneBoard(smaller, max(1, round(other.share * settings.games))))
+    return [LaneBoard(game, settings.games - sum(board.games for board in found)), *found]
+
+
+def at_once(config: Config, game: Game, spec: nets.Spec) -> int:
+    """How many games this machine plays at once."""
+    games = config.selfplay.games
+    return games_on_cpu(games, operations(spec, game), len(cores())) if jax.default_backend() == "cpu" else games
+
+
+def lane_devices(count: int) -> list[Any]:
+    """The device of each lane for `count` games of one size: all devices, or a CPU once for each core.
+
+    A CPU's lanes are equally large, because they share one compiled program.
+    """
+    devices = jax.local_devices()
+    if len(devices) > 1 or devices[0].platform != "cpu":
+        return devices[:count]
+    most = max(min(len(cores()), count // FEWEST_GAMES, _MOST_LANES), 1)
+    return devices * max(n for n in range(1, most + 1) if count % n == 0)
