@@ -69,7 +69,9 @@ class Timed(Fused):
 
     def _now(self) -> RunCounts:
         session = getattr(self, "session", None)  # there is none until everything is built
-        return dataclasses.replace(self.counts, seconds=self._playing + session.seconds if session else 0.0)
+        return dataclasses.replace(
+            self.counts, seconds=self._playing + session.seconds - self._beside if session else 0.0
+        )
 
     def _learn(self, stop: Stop) -> None:
         self._compiling = 0.0  # by that clock

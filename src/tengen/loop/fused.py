@@ -48,6 +48,7 @@ class Fused(RatedRun):
         self._compiling = 0.0  # seconds that compiling the learner may take
         self._pending: list[PlayedRound] = []
         self._playing = 0.0  # seconds of playing, without compiling
+        self._beside = 0.0  # seconds of learning meanwhile
         self._ahead = self._closing.enter_context(Ahead())
         self._learner: Jobs = ()  # its program, as it is compiled in a thread
         self._grown = 0  # times that the network has grown
@@ -215,7 +216,9 @@ class Fused(RatedRun):
 
         def learn(done: Callable[[], bool]) -> None:
             try:
+                before = self.session.seconds
                 self._take_steps(lambda: done() or stop(), beside=True)
+                self._beside += self.session.seconds - before
             except Exception as error:
                 errors.append(error)  # to be raised when the games of this call are safe
 

@@ -15,7 +15,7 @@ from tengen.games.core import Game
 from tengen.nets import fitting, gpu
 from tengen.nets.blocks import PoolBias, shaped
 from tengen.nets.board import BoardMask, Trunk
-from tengen.nets.layers import Conv, Dense, activate, on_device
+from tengen.nets.layers import Conv, Dense, activate, on_device, scaled
 from tengen.nets.norms import AnyNorm, Norm, Nothing, RmsNorm, taken_over, without_statistics
 from tengen.nets.outputs import OFF_BOARD, Outputs
 from tengen.nets.specs import Activation, Spec, Tower
@@ -134,7 +134,7 @@ class BoardSummary(nnx.Module):
 
         self.value = last(3)
         if game.halves_draws:
-            self.value.kernel[...] *= on_device([1, 0, 1])
+            self.value.kernel = nnx.Param(scaled(self.value.kernel[...], [1, 0, 1]))
             self.value.bias = nnx.Param(on_device([0, _NO_DRAW, 0]))
         self.score = nnx.data(last(2) if "score" in spec.heads else None)
         self.moves_left = nnx.data(last(1) if "moves_left" in spec.heads else None)

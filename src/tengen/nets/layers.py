@@ -1,6 +1,7 @@
 """Convolutions, dense layers and activations. Parameters are float32; a layer computes in the type of its input."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -41,6 +42,13 @@ def _kernel(shape: tuple[int, ...], gain: float, rngs: nnx.Rngs) -> nnx.Param:
 def on_device(values: Any) -> Any:
     """Numbers of the host as an array of JAX; `jnp.asarray` would compile a program for each shape."""
     return jax.device_put(np.asarray(values, np.float32))
+
+
+def scaled(values: Float32[Array, "..."], factors: Sequence[float]) -> Float32[Array, "..."]:
+    """New parameters times `factors`, on the host, where nothing is compiled, unless they are being traced."""
+    if isinstance(values, Tracer):
+        return values * jnp.asarray(factors, jnp.float32)
+    return on_device(np.asarray(values) * np.asarray(factors, np.float32))
 
 
 def filled(number: float, size: int) -> Float32[Array, " size"]:
