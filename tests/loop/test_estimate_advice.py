@@ -33,6 +33,7 @@ def test_what_is_said() -> None:
         "go9 is a job for a GPU, and JAX finds none here: on 2 CPU cores self-play would take about 3 h"
     )
     assert "What suits a CPU: tengen run go5\n" in text, "the same game"
+    assert "\nIt plays 64 games at once here instead of 4,096, so that the first ones end sooner.\n" in text
     other = estimate.advice(load("go9"), 1, [one for one in KNOWN if one[0] in ("tic_tac_toe", "hironaka", "go19")])
     assert "What suits a CPU: tengen run hironaka, tengen run tic_tac_toe\n" in other
 

@@ -46,7 +46,7 @@ def test_boards_share_the_games() -> None:
     assert boards(game, SelfplaySettings(games=100)) == [(game, 100)]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("go9", 128), ("go19", 64), ("chess", 64), ("connect_four", 256)])
+@pytest.mark.parametrize(("name", "expected"), [("go9", 64), ("go19", 64), ("chess", 64), ("connect_four", 256)])
 def test_a_cpu_plays_fewer_games_at_once_if_the_network_is_large(
     name: str, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +57,17 @@ def test_a_cpu_plays_fewer_games_at_once_if_the_network_is_large(
     assert at_once(config, game, spec) == expected
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert at_once(config, game, spec) == config.selfplay.games
+
+
+def test_a_network_that_grows_goes_on_with_as_many_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(playing_on, "cores", lambda: (0, 1))
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    config = load("go9", ['net.growth=["0.2:b8c96", "0.5:b10c128"]'])
+    game = config.game.make()
+    grown = [config.grown(times) for times in range(3)]
+    assert {at_once(each, game, each.net.architecture()) for each in grown} == {64}
+    alone = load("go9", ["net.growth=[]"])
+    assert at_once(alone, game, alone.net.architecture()) == 128
 
 
 def test_configurations_for_a_cpu_play_as_many_games_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,9 +27,9 @@ from tengen.games.core import Game
 from tengen.loop.components import Components
 from tengen.match import players
 from tengen.nets.counting import operations
-from tengen.selfplay.boards import at_once
+from tengen.selfplay.boards import at_once, on_cpu
 from tengen.selfplay.collector import on_host
-from tengen.selfplay.pacing import CORE_SPEED, Pace, games_on_cpu
+from tengen.selfplay.pacing import CORE_SPEED, Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor
 from tengen.train.alpha_zero import from_buffer
 from tengen.words import clock, counted, duration, in_bytes, program, rate
@@ -208,7 +208,7 @@ def advice(config: Config, count: int, known: Iterable[tuple[str, Config]]) -> s
     instead = alike or [name for name, _ in fitting]
     suits = f"What suits a CPU: {', '.join(f'{program()} run {name}' for name in instead)}\n" if instead else ""
     games = config.selfplay.games
-    most = games_on_cpu(games, operations(config.net.architecture(), config.game.make()), count)
+    most = on_cpu(config, config.game.make(), config.net.architecture(), count)
     fewer = f"It plays {most:,} games at once here instead of {games:,}, so that the first ones end sooner.\n"
     fewer = fewer if most < games else ""
     return (

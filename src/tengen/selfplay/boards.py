@@ -33,8 +33,14 @@ def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
 
 def at_once(config: Config, game: Game, spec: nets.Spec) -> int:
     """How many games this machine plays at once."""
-    games = config.selfplay.games
-    return games_on_cpu(games, operations(spec, game), len(cores())) if jax.default_backend() == "cpu" else games
+    return on_cpu(config, game, spec, len(cores())) if jax.default_backend() == "cpu" else config.selfplay.games
+
+
+def on_cpu(config: Config, game: Game, spec: nets.Spec, count: int) -> int:
+    """The same for a CPU with `count` cores: as many before the network grows as after it, when the games go on."""
+    net = config.net
+    larger = [net.grown(times).architecture() for times in range(1, len(net.growth) + 1)]
+    return games_on_cpu(config.selfplay.games, max(operations(each, game) for each in larger or [spec]), count)
 
 
 def lane_devices(count: int) -> list[Any]:

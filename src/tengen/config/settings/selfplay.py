@@ -78,7 +78,9 @@ def resized(options: dict[str, Any], to: BoardSize) -> dict[str, Any]:
 class SelfplaySettings:
     """The defaults suit one GPU."""
 
-    games: int = setting(4096, "games played at once; on a CPU fewer if the network is large", low=1, high=1_000_000, change="start")
+    games: int = setting(
+        4096, "games played at once; on a CPU fewer if the network is large", low=1, high=1_000_000, change="start"
+    )
     sizes: tuple[str, ...] = setting(
         (),
         "Go: smaller boards for some of the games",
