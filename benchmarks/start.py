@@ -4,8 +4,8 @@
     python benchmarks/start.py go9 --cache FOLDER --set net.growth=[]
 
 Runs the configuration in a new folder with an empty cache of compiled programs (or `--cache`, for a second start) until
-the first step of learning, and prints the seconds of each event. The main thread is looked at twenty times a second;
-the lines where it was longest are printed, innermost line of Tengen last. What other threads compile meanwhile
+the first step of learning, and prints the seconds of each event. The main thread is sampled twenty times a second, and
+the places where it spent the most time are printed, innermost line of Tengen last. What other threads compile meanwhile
 costs nothing until the main thread waits for it.
 """
 
@@ -19,9 +19,11 @@ import time
 import traceback
 from pathlib import Path
 
+import tengen
+
+_PACKAGE = str(Path(tengen.__file__).parent)
 _PAUSE = 0.05  # seconds between two looks
 _DEPTH = 5  # lines of Tengen in a place
-_PACKAGE = f"{os.sep}tengen{os.sep}"
 
 Places = collections.Counter[tuple[str, ...]]
 
@@ -30,7 +32,7 @@ def main() -> int:
     began = time.monotonic()
     args = _arguments()
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = args.cache or str(Path(folder) / "cache")
+        os.environ["XDG_CACHE_HOME"] = args.cache or str(Path(folder) / "cache")
         from tengen.config import load
         from tengen.errors import TengenError
         from tengen.jax_setup import keep_compiled
@@ -72,7 +74,7 @@ def main() -> int:
 def _watch(thread: int, places: Places, done: threading.Event) -> None:
     while not done.wait(_PAUSE):
         stack = traceback.extract_stack(sys._current_frames()[thread])
-        own = [frame for frame in stack if _PACKAGE in frame.filename]
+        own = [frame for frame in stack if frame.filename.startswith(_PACKAGE)]
         places[tuple(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in own[-_DEPTH:])] += 1
 
 
@@ -80,7 +82,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="What the start of a run does, and how long that takes.")
     parser.add_argument("config")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--cache", help="a folder of compiled programs to start with (an empty one)")
+    parser.add_argument("--cache", help="a cache folder, for a second start (a new one)")
     parser.add_argument("--lines", type=int, default=25, help="places to print (25)")
     parser.add_argument("--most", type=float, default=300.0, help="seconds after which to give up (300)")
     return parser.parse_args()

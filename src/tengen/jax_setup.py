@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tengen import files
@@ -101,9 +102,18 @@ def device_memory() -> int | None:
     if known is not None or jax.default_backend() != "cpu":
         return known
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return None
+    return min([there, *_allowed_by_container()])
+
+
+def _allowed_by_container() -> list[int]:
+    """The limit of this process's memory in bytes, if Linux sets one."""
+    for path in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
+        with contextlib.suppress(OSError, ValueError):
+            return [int(path.read_text())]  # "max" if there is none
+    return []
 
 
 def check_device_elsewhere() -> None:

@@ -32,7 +32,7 @@ def test_memory_is_that_of_the_arrays(made: Components, monkeypatch: pytest.Monk
     memory = made.memory()
     rows = jax.tree.leaves(made.make_buffer().rows)
     assert memory["rows"] == sum(leaf.nbytes for leaf in rows)
-    made.check_memory()  # a CPU does not say what it has
+    made.check_memory()
     monkeypatch.setattr(components, "device_memory", lambda: int(sum(memory.values()) / 0.9) + 1)
     made.check_memory()
     monkeypatch.setattr(components, "device_memory", lambda: sum(memory.values()))

@@ -29,9 +29,9 @@ def test_playing_and_learning_add_up() -> None:
 
 
 def test_one_of_several_cores_learns_while_the_others_play() -> None:
-    two, many = replace(FOUND, cores=2), replace(FOUND, cores=16)
-    assert two.seconds(1000) == pytest.approx(150), "0.2 s of a core to play and 0.1 s to learn"
-    assert replace(many, samples_per_second=100.0).seconds(1000) == pytest.approx(200), "games wait for one core"
+    assert replace(FOUND, waits=0.5).seconds(1000) == pytest.approx(150)
+    assert replace(FOUND, waits=0.0).seconds(1000) == pytest.approx(100)
+    assert replace(FOUND, waits=0.5, samples_per_second=50.0).seconds(1000) == pytest.approx(400), "learning decides"
 
 
 @pytest.mark.parametrize(

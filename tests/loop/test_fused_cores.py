@@ -26,11 +26,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (boards, driver):
         monkeypatch.setattr(module, "cores", lambda: (0, 1))
     monkeypatch.setattr(driver, "MOST_PHASES", 6)
-    monkeypatch.setattr(fused.Fused, "_saved_up", property(_saved_up))
-
-
-def _saved_up(loop: Fused) -> int:
-    return 5 if loop.session.started and not loop.reason else 0
+    monkeypatch.setattr(fused, "_SAVED_UP", 0.1)
 
 
 def busiest(playing: SelfplayDriver, seconds: float, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
@@ -81,15 +77,14 @@ def test_one_core_is_left_while_something_is_computed_beside_the_games(monkeypat
 
 
 def test_a_run_learns_beside_its_games(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    take, steps = Fused._take_steps, []
+    learn, steps = Fused._learn_beside, []
 
-    def watched(loop: Fused, stop: Any, *, beside: bool = False) -> None:
+    def watched(loop: Fused, stop: Any) -> None:
         before = loop.trainer.step
-        take(loop, stop, beside=beside)
-        if beside:
-            steps.append(loop.trainer.step - before)
+        learn(loop, stop)
+        steps.append(loop.trainer.step - before)
 
-    monkeypatch.setattr(Fused, "_take_steps", watched)
+    monkeypatch.setattr(Fused, "_learn_beside", watched)
     with prepared(tmp_path, GAMES, "goal.rows=600") as loop:
         loop.run(never)
         check_books(loop, tmp_path)
@@ -97,18 +92,23 @@ def test_a_run_learns_beside_its_games(tmp_path: Path, monkeypatch: pytest.Monke
     assert sum(steps) > 0
 
 
+def test_what_is_saved_up_is_less_than_may_be_owed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fused, "_SAVED_UP", 1000)
+    owed = 4 * 16  # four batches
+    with prepared(tmp_path, GAMES, f"train.largest_debt={owed}", "goal.rows=600") as loop:
+        loop.run(never)
+        assert loop.trainer.step > 20
+
+
 @pytest.mark.parametrize("error", [Diverged.at(3, "it was so"), ValueError("in the network of a user")])
 def test_if_learning_fails_beside_the_games_these_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    take = Fused._take_steps
 
-    def failing(loop: Fused, stop: Any, *, beside: bool = False) -> None:
-        if beside:
-            raise error
-        take(loop, stop)
+    def failing(loop: Fused, stop: Any) -> None:
+        raise error
 
-    monkeypatch.setattr(Fused, "_take_steps", failing)
+    monkeypatch.setattr(Fused, "_learn_beside", failing)
     with prepared(tmp_path, GAMES, "goal.rows=100000") as loop:
         with pytest.raises(type(error)):
             loop.run(never)

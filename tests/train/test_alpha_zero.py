@@ -66,6 +66,21 @@ def test_a_restart_changes_nothing(data: Any, tmp_path: Path, same: Any) -> None
     assert again.plateau == straight.plateau
 
 
+def test_steps_in_pieces_are_the_same_steps_and_one_report(data: Any, same: Any) -> None:
+    schedule = train.ScheduleSettings(kind="plateau", warmup=2, patience=1, better=1.0)
+    whole, pieces = trainer(schedule=schedule), trainer(schedule=schedule)
+    for one in (whole, pieces):
+        one.feed(data, 30)  # 7 steps
+    expected = whole.train(7)
+    assert pieces.pieces(100, 3, lambda: False) == pytest.approx(expected)
+    same(pieces.state, whole.state)
+    assert (pieces.bucket, pieces.step) == (whole.bucket, 7)
+    assert (pieces.plateau.waited, pieces.plateau.scale) == (whole.plateau.waited, whole.plateau.scale)
+    assert pieces.pieces(5, 3, lambda: False) == {"step": 7, "steps": 0}, "there is nothing to learn"
+    pieces.feed(data, 30)
+    assert pieces.pieces(100, 2, lambda: True)["steps"] == 2, "one piece, although it should stop"
+
+
 def test_a_schedule_of_ones_own(data: Any) -> None:
     """Another factor of the learning rate, which checkpoints keep."""
     one, other = trainer(), trainer()

@@ -20,7 +20,6 @@ from tengen import match as arena
 from tengen.config.sections import Config
 from tengen.config.settings.cluster import ClusterSettings
 from tengen.config.settings.match import MatchSettings
-from tengen.cores import cores
 from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
 from tengen.games.core import Game
@@ -50,7 +49,7 @@ class Estimate:
     guessed: bool  # whether moves_per_game is from random games, because too few games have ended
     rows_per_game: float
     samples_per_row: float
-    cores: int = 1  # that play; if there are several, one of them learns meanwhile
+    waits: float = 1.0  # seconds that games wait for a second of learning: less if a core learns while others play
 
     @property
     def games_per_second(self) -> float:
@@ -59,8 +58,7 @@ class Estimate:
 
     def seconds(self, games: float) -> float:
         playing, learning = 1 / self.games_per_second, self.samples_per_game / self.samples_per_second
-        together = playing + learning / self.cores
-        return games * (together if self.cores == 1 else max(together, learning))
+        return games * max(playing + self.waits * learning, learning)
 
     @property
     def samples_per_game(self) -> float:
@@ -263,7 +261,7 @@ def measure(
         guessed=not enough,
         rows_per_game=(first.rows + played.rows) / games if enough else share * length,
         samples_per_row=config.train.samples_per_row,
-        cores=len(cores()) if parts.lanes.shares_cores else 1,
+        waits=parts.lanes.waits,
     )
 
 

@@ -31,7 +31,7 @@ from tengen.selfplay.collector import Collector, on_host
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds
 
 _SAVED_UP = 2  # seconds of learning to save up for a call to the games: if they ran out, a core would be idle
-_PIECES = 8  # of a second of learning beside games, because these wait for the last steps
+_PIECES = 8  # of a second of learning while games are played, because these wait for the last piece
 _COMPILING_SHARE = 0.5  # a guess: compiling the learner or the first match takes this share of compiling the games
 
 
@@ -210,19 +210,17 @@ class Fused(RatedRun):
     def _play(self, stop: Stop) -> None:
         """Make one call to the games; while the device plays, the host handles the results of the call before.
 
-        If several cores of a CPU play, one of them learns meanwhile: XLA takes a step hardly faster with all of them.
+        If several cores of a CPU play, one of them learns meanwhile: small networks learn hardly faster with more.
         """
         rounds, errors = self._rounds, []
 
         def learn(done: Callable[[], bool]) -> None:
             try:
-                before = self.session.seconds
-                self._take_steps(lambda: done() or stop(), beside=True)
-                self._beside += self.session.seconds - before
+                self._learn_beside(lambda: done() or stop())
             except Exception as error:
                 errors.append(error)  # to be raised when the games of this call are safe
 
-        beside = learn if 0 < self._saved_up <= self.trainer.affordable else None
+        beside = learn if rounds.compiled and 0 < self._saved_up <= self.trainer.affordable else None
         self._show("playing" if rounds.compiled else "compiling the games", self._waiting)
         budgets = self._enter_stage()
         began, compiled = time.monotonic(), rounds.compiled
@@ -260,39 +258,40 @@ class Fused(RatedRun):
 
     @property
     def _saved_up(self) -> int:
-        """How many steps to save up, to be taken beside the next call to the games; 0 if they are not."""
-        if not (self.plays and self.components.lanes.shares_cores and self.session.started) or self.reason:
+        """How many steps are saved up and then taken while games are played; 0: steps are taken between games."""
+        settings, ends = self.config.train, bool(self.reason) or self._left < 2 * _SAVED_UP
+        if ends or not (self.plays and self.components.lanes.shares_cores and self.session.started):
             return 0
-        return _SAVED_UP * self.session.pace.units
+        return min(round(_SAVED_UP * self.session.pace.units), int(settings.largest_debt // settings.batch) // 2)
+
+    def _learn_beside(self, stop: Stop) -> None:
+        """Take the steps that are saved up until `stop` says so, while games are played."""
+        session, trainer, before = self.session, self.trainer, self.session.seconds
+        piece = max(session.pace.units // _PIECES, 1)
+        trainer.progress = self._progress
+        session.learn(int(min(trainer.affordable, self._steps_left)), lambda steps: trainer.pieces(steps, piece, stop))
+        self._beside += session.seconds - before
+        self.weights = self.components.weights()
 
     def _learn(self, stop: Stop) -> None:
-        """Learn as much as the rows so far allow, but for what is saved up."""
+        """Learn as much as the rows so far allow, a second at a time, except for the steps that are saved up."""
+        session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
         if self.counts.rows < self.config.data.first_rows:
             return
-        if not self.session.started:
+        if not session.started:
             if self._left < self._compiling:
                 return  # games are played on, because the run would be over before the first step
             self._wait_for_learner()
-        self._take_steps(stop)
-
-    def _take_steps(self, stop: Stop, *, beside: bool = False) -> None:
-        """Learn, a second at a time; `beside` games that are being played, in smaller pieces, and nothing is saved."""
-        session, goal = self.session, replace(self.config.goal, games=None, rows=None)  # learn from the last rows too
 
         def allowed() -> int:
-            left = [] if goal.steps is None else [max(goal.steps - self.trainer.step, 0)]
-            most, affordable = session.pace.units, self.trainer.affordable
-            if beside:
-                most = max(most // _PIECES, 1)
-            elif not left or affordable < left[0]:
-                affordable = max(affordable - self._saved_up, 0)
-            return min(affordable, most, *left)
+            left, affordable = self._steps_left, self.trainer.affordable
+            saved = self._saved_up if affordable < left else 0
+            return int(min(max(affordable - saved, 0), session.pace.units, left))
 
         while steps := allowed():
             if stop() or goals.reached(goal, self._planned(), self.trainer.step):
                 break
-            if not beside:
-                self._show("learning" if session.started else "compiling the learner")
+            self._show("learning" if session.started else "compiling the learner")
             self.trainer.progress = self._progress
             session.learn(steps)
             self._tell_first("step")

@@ -104,6 +104,12 @@ class InProcessRun(contextlib.AbstractContextManager):
         """Which part of the goal is reached, in words; empty if none is."""
         return goals.reached(self.config.goal, self._planned(), self.trainer.step)
 
+    @property
+    def _steps_left(self) -> float:
+        """Steps until the goal; infinite if it has no number of steps."""
+        steps = self.config.goal.steps
+        return math.inf if steps is None else max(steps - self.trainer.step, 0)
+
     def _now(self) -> RunCounts:
         return replace(self.counts, seconds=self._metrics.elapsed)
 

@@ -28,7 +28,7 @@ def boards(game: Game, settings: SelfplaySettings) -> list[LaneBoard]:
     for other in map(size, settings.sizes):
         smaller = games.make(game.name, **resized(asdict(game.options), other))
         found.append(LaneBoard(smaller, max(1, round(other.share * settings.games))))
-    return [LaneBoard(game, settings.games - sum(board.games for board in found)), *found]
+    return [LaneBoard(game, max(1, settings.games - sum(board.games for board in found))), *found]
 
 
 def at_once(config: Config, game: Game, spec: nets.Spec) -> int:

@@ -53,6 +53,7 @@ class PlayCall(NamedTuple):
 
     wait: Callable[[], tuple[Actors, tuple[Finished, ...]]]
     done: Callable[[], bool]
+    ended: list[float]  # when lanes with threads of their own have ended, by `time.monotonic`
 
 
 class Lanes:
@@ -66,6 +67,9 @@ class Lanes:
         several = len(devices) == 1 and min(len(self.lanes), processors) > 1
         self.shares_cores = several and jax.default_backend() == "cpu"
         """Whether several cores of a CPU play, so that `spared` leaves one of them to the caller."""
+        # While something else is computed, the last lane is played alone after the others, if every core has a lane.
+        self.waits = (0.5 if len(self.lanes) >= processors else 0.0) if self.shares_cores else 1.0
+        """Seconds that games wait for a second of other computations."""
         self._slots = threading.Semaphore(processors if self.shares_cores else len(self.lanes))
 
     @contextlib.contextmanager
@@ -121,11 +125,14 @@ class Lanes:
 
         if self._threads is None:
             actor, finished = one(0)
-            return PlayCall(lambda: ((actor,), (finished,)), lambda: True)
+            return PlayCall(lambda: ((actor,), (finished,)), lambda: True, [])
+        ended: list[float] = []
 
         def waited(number: int) -> tuple[Actor, Finished]:
             with self._slots:
-                return jax.block_until_ready(one(number))
+                found = jax.block_until_ready(one(number))
+            ended.append(time.monotonic())
+            return found
 
         jobs = [self._threads.submit(waited, number) for number in range(len(self.lanes))]
 
@@ -133,7 +140,7 @@ class Lanes:
             played, finished = zip(*[job.result() for job in jobs], strict=True)
             return played, finished
 
-        return PlayCall(wait, lambda: all(job.done() for job in jobs))
+        return PlayCall(wait, lambda: all(job.done() for job in jobs), ended)
 
     def start_programs(self) -> Iterator[Any]:
         """The programs of `begin`, to be compiled ahead (`tengen.ahead`)."""
@@ -327,7 +334,7 @@ class PlayRounds:
             raise NoFiniteNumbers(f"the network gives numbers that are not finite: {found}")
         lanes = zip(self._lanes.lanes, self._actors, finished, strict=True)
         played = [PlayedRound(done, float(actor.evaluations), lane.selfplay.game) for lane, actor, done in lanes]
-        seconds = time.monotonic() - began
+        seconds = max(call.ended, default=time.monotonic()) - began  # without waiting for `beside`
         if self.compiled:
             self.seconds += seconds
             self.evaluations += sum(each.evaluations for each in played)

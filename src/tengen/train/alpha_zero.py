@@ -1,7 +1,7 @@
 """AlphaZero's trainer: a network learns the search's policy and the results of games."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -219,6 +219,18 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self._scale_rate()
         self.state, figures = self.learner.many(self.state, self._key, self._sample, self._data, steps)
         return self._after(steps, figures)
+
+    def pieces(self, steps: int, piece: int, stop: Callable[[], bool]) -> Metrics:
+        """`train`, `piece` steps at a time, until `stop` says so. All of them are one report to the schedule."""
+        most, taken, sums = min(steps, self.affordable), 0, dict[str, float]()
+        self._scale_rate()
+        while taken < most and not (taken and stop()):
+            count = min(piece, most - taken)
+            self.state, figures = self.learner.many(self.state, self._key, self._sample, self._data, count)
+            sums = {name: sums.get(name, 0.0) + count * float(each) for name, each in jax.device_get(figures).items()}
+            taken += count
+        found = self._after(taken, {name: each / taken for name, each in sums.items()}) if taken else {}
+        return {**found, "step": self.step, "steps": taken}
 
     def _after(self, steps: int, figures: Any) -> Metrics:
         """Count steps that were taken, with these figures on the device; Diverged if too many were not finite."""
