@@ -1,5 +1,7 @@
 """What a process is told about the devices that it may use."""
 
+from pathlib import Path
+
 import pytest
 
 from tengen import jax_setup
@@ -33,3 +35,19 @@ def test_compiler_options_that_are_unknown_or_set_by_the_user_are_left_out(monke
     assert jax_setup.known_options({name: "NO_SUCH_COMMAND"}) is None
     monkeypatch.setenv("XLA_FLAGS", f"--{name}=")
     assert jax_setup.known_options(known) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"), [("123456\n", True), ("max\n", False), ("", False), ("99999999999999999\n", False)]
+)
+def test_the_memory_of_a_cpu_is_what_the_machine_has_and_a_container_allows(
+    text: str, allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax_setup, "_LIMITS", ())
+    everything = jax_setup.machine_memory()
+    assert everything is not None
+    assert everything > 2**28
+    limit = tmp_path / "memory.max"
+    limit.write_text(text)
+    monkeypatch.setattr(jax_setup, "_LIMITS", (tmp_path / "missing", tmp_path, limit))
+    assert jax_setup.machine_memory() == (123456 if allowed else everything)

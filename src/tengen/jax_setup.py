@@ -14,6 +14,7 @@ from tengen.errors import TengenError
 _PLATFORMS = "JAX_PLATFORMS"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _FRACTION = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 _USABLE = 0.9  # of a GPU's memory, by all processes on it together
 
 
@@ -99,8 +100,11 @@ def device_memory() -> int | None:
     import jax
 
     known = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
-    if known is not None or jax.default_backend() != "cpu":
-        return known
+    return machine_memory() if known is None and jax.default_backend() == "cpu" else known
+
+
+def machine_memory() -> int | None:
+    """Bytes of the machine's memory that this process may use; None if unknown."""
     try:
         there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -110,7 +114,7 @@ def device_memory() -> int | None:
 
 def _allowed_by_container() -> list[int]:
     """The limit of this process's memory in bytes, if Linux sets one."""
-    for path in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
+    for path in _LIMITS:
         with contextlib.suppress(OSError, ValueError):
             return [int(path.read_text())]  # "max" if there is none
     return []
