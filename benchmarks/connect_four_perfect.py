@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import connect_four_solver as solver
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +31,6 @@ from tengen.match import players
 from tengen.match.device_match import play
 from tengen.match.players import Evaluate, Player
 from tengen.match.results import wilson
-from tengen.match.solvers import connect_four as solver
 from tengen.nets.evaluators import saved
 from tengen.run import networks
 

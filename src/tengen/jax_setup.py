@@ -115,8 +115,8 @@ def machine_memory() -> int | None:
 def _allowed_by_container() -> list[int]:
     """The limit of this process's memory in bytes, if Linux sets one."""
     for path in _LIMITS:
-        with contextlib.suppress(OSError, ValueError):
-            return [int(path.read_text())]  # "max" if there is none
+        with contextlib.suppress(TengenError, OSError, ValueError):
+            return [int(files.read_text(path))]  # "max" if there is none
     return []
 
 

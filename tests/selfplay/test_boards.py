@@ -10,7 +10,7 @@ from tengen.config.sections import Config
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.loop.estimate import is_too_much
 from tengen.selfplay import boards as playing_on
-from tengen.selfplay.boards import at_once, boards, lane_devices
+from tengen.selfplay.boards import at_once, boards, games_on_cpu, lane_devices
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,18 @@ def test_configurations_for_a_cpu_play_as_many_games_as_they_say(monkeypatch: py
         if not is_too_much(config, 2) and not config.run.name.endswith("_gpu"):
             game = config.game.make()
             assert at_once(config, game, config.net.architecture()) == config.selfplay.games, config.run.name
+
+
+@pytest.mark.parametrize(
+    ("games", "operations", "cores", "expected"),
+    [
+        (4096, 1e6, 1, 4096),  # a small network
+        (4096, 1e8, 4, 384),  # 400 positions in half a second; all cores have as many
+        (4096, 1e12, 4, 128),  # a huge one
+        (4096, 1e12, 0, 32),
+        (20, 1e12, 4, 20),
+        (4096, 0, 2, 4096),  # a network without layers
+    ],
+)
+def test_games_that_a_cpu_plays_at_once(games: int, operations: float, cores: int, expected: int) -> None:
+    assert games_on_cpu(games, operations, cores) == expected

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tengen.selfplay.pacing import Pace, games_on_cpu
+from tengen.selfplay.pacing import Pace
 
 
 def test_the_first_call_says_nothing_since_it_compiles() -> None:
@@ -29,18 +29,3 @@ def test_a_small_call_does_not_make_the_next_ones_small() -> None:
     pace = Pace(1.0, amount=40, calls=1)
     assert pace.after(2, 0.01).units == 40
     assert pace.after(2, 1.0).units == 2
-
-
-@pytest.mark.parametrize(
-    ("games", "operations", "cores", "expected"),
-    [
-        (4096, 1e6, 1, 4096),  # a small network
-        (4096, 1e8, 4, 384),  # 400 positions in half a second; all cores have as many
-        (4096, 1e12, 4, 128),  # a huge one
-        (4096, 1e12, 0, 32),
-        (20, 1e12, 4, 20),
-        (4096, 0, 2, 4096),  # a network without layers
-    ],
-)
-def test_games_that_a_cpu_plays_at_once(games: int, operations: float, cores: int, expected: int) -> None:
-    assert games_on_cpu(games, operations, cores) == expected

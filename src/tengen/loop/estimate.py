@@ -26,9 +26,9 @@ from tengen.games.core import Game
 from tengen.loop.components import Components
 from tengen.match import players
 from tengen.nets.counting import operations
-from tengen.selfplay.boards import at_once, on_cpu
+from tengen.selfplay.boards import CORE_SPEED, at_once, on_cpu
 from tengen.selfplay.collector import on_host
-from tengen.selfplay.pacing import CORE_SPEED, Pace
+from tengen.selfplay.pacing import Pace
 from tengen.selfplay.playing import MOST_PHASES, Actor
 from tengen.train.alpha_zero import from_buffer
 from tengen.words import clock, counted, duration, in_bytes, program, rate

@@ -11,8 +11,10 @@ from tengen.config.settings.selfplay import SelfplaySettings, resized, size
 from tengen.cores import cores
 from tengen.games.core import Game
 from tengen.nets.counting import operations
-from tengen.selfplay.pacing import FEWEST_GAMES, games_on_cpu
 
+FEWEST_GAMES = 32  # of a lane on a CPU: networks are slow if they evaluate only a few positions at once
+CORE_SPEED = 2e10  # operations per second of a core, roughly: 1.3e10 for b3c32 on an old one, 1e11 on a new one
+_SIMULATION = 0.5  # seconds that one simulation of all games may take on a CPU
 _MOST_LANES = 32  # of one size
 
 
@@ -53,3 +55,14 @@ def lane_devices(count: int) -> list[Any]:
         return devices[:count]
     most = max(min(len(cores()), count // FEWEST_GAMES, _MOST_LANES), 1)
     return devices * max(n for n in range(1, most + 1) if count % n == 0)
+
+
+def games_on_cpu(games: int, operations: float, cores: int) -> int:
+    """How many of `games` a CPU plays at once, if the network needs this many operations for a position.
+
+    A CPU evaluates thousands of positions no faster than dozens, so more games at once would only make it longer until
+    the first move is made and the first game ends.
+    """
+    step = FEWEST_GAMES * max(cores, 1)  # all cores have as many
+    most = int(_SIMULATION * CORE_SPEED * max(cores, 1) / max(operations, 1))
+    return min(games, max(most - most % step, step))

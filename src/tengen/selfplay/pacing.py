@@ -1,14 +1,8 @@
-"""How much work a call to the device gets: about a second's, so that progress is seen and a run can be stopped.
-
-On a CPU, that also limits the games that are played at once.
-"""
+"""How much work a call to the device gets: about a second's, so that progress is seen and a run can be stopped."""
 
 import math
 from dataclasses import dataclass, replace
 
-FEWEST_GAMES = 32  # of a lane on a CPU: networks are slow if they evaluate only a few positions at once
-CORE_SPEED = 2e10  # operations per second of a core, roughly: 1.3e10 for b3c32 on an old one, 1e11 on a new one
-_SIMULATION = 0.5  # seconds that one simulation of all games may take on a CPU
 _FASTER = 4.0  # the largest factor by which the work of a call may grow
 
 
@@ -34,14 +28,3 @@ class Pace:
         # A call with less work than allowed says nothing about larger ones.
         amount = min(wanted, _FASTER * units) if units >= self.units else min(wanted, self.amount)
         return replace(self, amount=amount, calls=self.calls + 1)
-
-
-def games_on_cpu(games: int, operations: float, cores: int) -> int:
-    """How many of `games` a CPU plays at once, if the network needs this many operations for a position.
-
-    A CPU evaluates thousands of positions no faster than dozens, so more games at once would only make it longer until
-    the first move is made and the first game ends.
-    """
-    step = FEWEST_GAMES * max(cores, 1)  # all cores have as many
-    most = int(_SIMULATION * CORE_SPEED * max(cores, 1) / max(operations, 1))
-    return min(games, max(most - most % step, step))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tengen.match.solvers import connect_four as solved
-from tengen.match.solvers.connect_four import Solver, stones_of
+from benchmarks import connect_four_solver as solved
+from benchmarks.connect_four_solver import Solver, stones_of
 from tests.helpers.game_recording import make
 from tests.helpers.search_positions import after
 from tests.oracles.connect_four import COLUMNS, ROWS, ConnectFour

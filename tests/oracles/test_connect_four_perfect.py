@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,11 +12,11 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from benchmarks.connect_four_solver import Solver
 from tengen import nets
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.match import players
-from tengen.match.solvers.connect_four import Solver
 from tengen.nets import saving
 from tengen.nets.outputs import Evaluation
 from tests.helpers import paths
@@ -26,7 +27,13 @@ SCRIPT = paths.BENCHMARKS / "connect_four_perfect.py"
 
 
 @pytest.fixture(scope="module")
-def script() -> ModuleType:
+def script() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(paths.BENCHMARKS)
+        yield loaded()
+
+
+def loaded() -> ModuleType:
     spec = importlib.util.spec_from_file_location("connect_four_perfect", SCRIPT)
     assert spec
     assert spec.loader
