@@ -183,34 +183,34 @@ def _aligned(lines: Mapping[str, str]) -> Iterator[str]:
 _LONGEST = 600.0  # seconds until learning begins, on a machine that is fast enough for a run
 
 
-def seconds_until_learning(config: Config, count: int) -> float:
+def seconds_until_learning(config: Config, cores: int) -> float:
     """Roughly how long this many cores of a CPU play until learning can begin."""
     game = config.game.make()
     looks = operations(config.net.architecture(), game)
     play = config.selfplay
     evaluations = play.full_share * config.search.simulations + (1 - play.full_share) * play.cheap_simulations
     rows = 1.0 if play.cheap_weight else play.full_share  # of each move
-    return config.data.first_rows * evaluations / rows * looks / (CORE_SPEED * count)
+    return config.data.first_rows * evaluations / rows * looks / (CORE_SPEED * cores)
 
 
-def is_too_much(config: Config, count: int) -> bool:
-    return seconds_until_learning(config, count) > _LONGEST
+def is_too_much(config: Config, cores: int) -> bool:
+    return seconds_until_learning(config, cores) > _LONGEST
 
 
-def advice(config: Config, count: int, known: Iterable[tuple[str, Config]]) -> str:
+def advice(config: Config, cores: int, known: Iterable[tuple[str, Config]]) -> str:
     """The message for users who start this run on a CPU; `known` are configurations to choose from, by name."""
-    long = duration(seconds_until_learning(config, count))
-    fitting = [(name, other) for name, other in known if not (name.endswith("_gpu") or is_too_much(other, count))]
+    long = duration(seconds_until_learning(config, cores))
+    fitting = [(name, other) for name, other in known if not (name.endswith("_gpu") or is_too_much(other, cores))]
     kind = type(config.game.make())
     alike = [name for name, other in fitting if isinstance(other.game.make(), kind)]
     instead = alike or [name for name, _ in fitting]
     suits = f"What suits a CPU: {', '.join(f'{program()} run {name}' for name in instead)}\n" if instead else ""
     games = config.selfplay.games
-    most = on_cpu(config, config.game.make(), config.net.architecture(), count)
+    most = on_cpu(config, config.game.make(), config.net.architecture(), cores)
     fewer = f"It plays {most:,} games at once here instead of {games:,}, so that the first ones end sooner.\n"
     fewer = fewer if most < games else ""
     return (
-        f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(count, 'CPU core')} "
+        f"{config.run.name} is a job for a GPU, and JAX finds none here: on {counted(cores, 'CPU core')} "
         f"self-play would take about {long} before learning begins.\n{suits}{fewer}"
         "This run goes on all the same; Ctrl-C stops it, and `tengen estimate` measures how long it will take."
     )
