@@ -106,7 +106,6 @@ _selfplays = st.builds(
     full_share=st.floats(0.01, 1),
     cheap_weight=_shares,
     surprise_share=_shares,
-    branch_share=st.floats(0, 0.99),
     value_horizon=_shares,
     reuse=st.booleans(),
     last_temperature=_shares,

@@ -13,8 +13,8 @@ dict[str, T], Any, dataclasses declared in the same way, and a word instead of a
 Limits apply to each item of a tuple.
 A class may define `check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its
 settings; a key inside one of its sections is `section.key`. It is called only when each setting is valid by itself. A
-class attribute `moved` maps keys of earlier versions to `section.key`, where those settings are now; another, `retired`,
-maps keys of settings that were removed to `Retired`, so that files which have them can still be read. A classmethod
+class attribute `moved` maps keys of earlier versions to `section.key`, where those settings are now; `retired` maps
+those of settings that were removed to `Retired`, so that files which have them can be read. A classmethod
 `key_names(source)` gives the keys (`KeyNames`) of settings that files do not call by the names of their fields.
 """
 
