@@ -2,10 +2,8 @@
 
 A subset of YAML on purpose, so that nothing is guessed and every value stands where it applies. Words and numbers are
 those of YAML 1.2 (`no` is a word, `010` is not eight, `1e-3` is a number, a date is text); anchors, aliases, merge
-keys, tags and further documents are refused with a message.
-
-PyYAML supplies a stream of events, not a tree, so neither a million brackets nor an alias of aliases can hang the
-reader or overflow the stack: it stops at the first event that goes too deep.
+keys, tags and further documents are refused with a message. PyYAML supplies events, not a tree: reading stops at the
+first one that goes too deep.
 """
 
 import math

@@ -1,9 +1,6 @@
-"""Hironaka's polyhedra game. See docs/games/hironaka.md.
+"""Hironaka's polyhedra game: the host (player 0) names coordinates, the agent (player 1) picks one of them.
 
-The state is a set of points with coordinates of at least zero. The host (player 0) names a subset of at least two
-coordinates; the agent (player 1) picks one of them, which becomes the sum over the subset in every point. Points that
-are dominated by another point (which is nowhere larger) disappear. The host wants to reach a single point as early as
-possible, the agent as late as possible.
+See docs/games/hironaka.md for the rules.
 """
 
 import itertools

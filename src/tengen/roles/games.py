@@ -1,8 +1,7 @@
-"""Thousands of games at once, in lockstep, for one of their roles.
+"""Thousands of games at once, in lockstep, for one of their roles: every step gives one sample per game.
 
 In all games of a lane it is the same role's turn. A step lets it act in every game, then the other role until it is the
-first one's turn again. So every step gives exactly one sample per game, even if a role moves twice or passes, and all
-samples are complete. Finished games are replaced by new ones at once.
+first one's turn again. Finished games are replaced by new ones at once.
 """
 
 from collections.abc import Callable, Mapping

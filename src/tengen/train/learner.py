@@ -1,7 +1,7 @@
 """Learning as a pure function: state and batch in, state and figures out; on one device or on all of them.
 
-The batch is split over the devices, and the parameters are on each of them. The program is written as if there were one
-device, and XLA adds the communication: batch norms see the whole batch, and losses do not depend on how many there are.
+The program is written as if there were one device, and XLA adds the communication: batch norms see the whole batch, and
+losses do not depend on how many there are.
 """
 
 import copy

@@ -1,10 +1,6 @@
 """Rows, and chunks of them, made of records: games that people or other programs played, for supervised training.
 
-They are as if self-play had searched the moves.
-
-The policy target is the move that was played, the outcome is that of the record. Targets of the final position are
-known if the game was counted there: if it is over, or, in Go, if the board as it stands counts to the record's score.
-Games of Go may have other rules, komi and smaller boards than `game`: rows contain all three.
+They are as if self-play had searched the moves; docs/data.md says what their targets are.
 """
 
 import hashlib

@@ -1,7 +1,4 @@
-"""Go records as SGF, the format of all Go programs (FF[4], one or many games per file).
-
-The comment of the first node holds the header of the plain text record (`records`), and that of each move the value of
-the search, so that nothing is lost between writing and reading.
+"""Go records as SGF, the format of all Go programs (FF[4], one or many games per file). See docs/data.md.
 
 Of other programs' files the main line is read: stones at the start, moves, passes; where one colour moves twice, the
 other passed in between. What the options of the game cannot express becomes a note. Such files are sloppy

@@ -1,8 +1,6 @@
 """What a shuffle would read, write and need, and which rows are drawn for which file. Nothing on the disk changes.
 
-Every order of the drawn rows over the files is equally likely. Rows are read in *runs*, as many at a time as fit into
-memory. How many rows of a run go to each file is drawn first, from the room that is left there; a permutation of the
-run decides which ones, and a permutation of the file where they stand in it.
+Every order of the drawn rows over the files is equally likely; docs/shuffle.md says how they are drawn.
 """
 
 import math

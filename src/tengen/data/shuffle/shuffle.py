@@ -1,9 +1,6 @@
-"""The shuffle: rows of the window, drawn at random, in random order, in files of a fixed size.
+"""The shuffle: rows of the window, drawn at random, in random order, in files of a fixed size. See docs/shuffle.md.
 
-It takes two passes over the rows, with threads, through a scratch folder. First each *run* of chunks (plan.py) is read
-into one block of memory, every row at a random place, and written to the scratch folder. Then each file collects its
-part of every run and puts it in random order. Both passes are bounded by `memory_bytes`, and read and write in long
-stretches. Threads suffice, because everything that takes time releases Python's lock. See docs/shuffle.md.
+Threads suffice, because everything that takes time releases Python's lock.
 """
 
 import contextlib
