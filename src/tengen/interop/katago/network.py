@@ -29,8 +29,7 @@ from tengen.interop.katago.model import (
 )
 from tengen.interop.katago.model_writer import GLOBALS, PLANES
 from tengen.nets import blocks
-from tengen.nets.attention import AttentionBlock
-from tengen.nets.blocks import BlockChain, BlockStep, NestedBlock, PoolChain
+from tengen.nets.blocks import AttentionBlock, BlockChain, BlockStep, NestedBlock, PoolChain
 from tengen.nets.building import build
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Dense
