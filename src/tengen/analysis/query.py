@@ -135,7 +135,6 @@ def _rules(record: Record, saved: NetworkFile, options: Mapping[str, Any]) -> It
 
 
 def _under(record: Record, options: dict[str, Any]) -> Record:
-    """The record as a game of these options."""
     found = replace(record, options=options)
     if record.game == "go":
         longest = moves.game_of(found).max_moves

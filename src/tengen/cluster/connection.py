@@ -164,8 +164,6 @@ class RayCluster(CheckedNodes):
 
 
 class _LearnerSeat:
-    """Reserves the learner's GPUs in Ray."""
-
     def gpus(self) -> list[Any]:
         import ray
 

@@ -76,8 +76,6 @@ def plain(text: str) -> Any:
 
 
 class _Reader:
-    """Turns events into a document, one value at a time."""
-
     def __init__(self, events: Iterator[Any], document: Document) -> None:
         self._events = events
         self._document = document
@@ -93,7 +91,6 @@ class _Reader:
             raise _Unreadable("expected one YAML document, but a second one starts here", _line(event))
 
     def _value(self, event: Any, path: Path) -> Any:
-        """The value that begins with `event`."""
         if isinstance(event, yaml.AliasEvent):
             return self._refuse(path, f"the alias {quote(event.anchor)} is not supported, write the value", event)
         if event.anchor is not None:

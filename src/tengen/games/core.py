@@ -233,7 +233,6 @@ class Game(abc.ABC, Generic[State]):
 
     @cached_property
     def _legal_actions(self) -> Callable[[State], Array]:
-        """`legal_actions`, compiled."""
         return jax.jit(self.legal_actions)
 
     def _known_action(self, state: State, action: int) -> bool:

@@ -1,6 +1,6 @@
 """Hironaka's polyhedra game: the host (player 0) names coordinates, the agent (player 1) picks one of them.
 
-See docs/games/hironaka.md for the rules. Hosts that follow a fixed rule are at the end: functions from a game, a key and
+See docs/games/hironaka.md for the rules. Hosts with fixed rules are at the end: functions from a game, a key and
 ONE position to an action; `Fixed` makes them rules for a batch. In a finished game the action means nothing.
 """
 

@@ -306,7 +306,6 @@ def block(tower: Tower, number: int, activation: Activation, rngs: nnx.Rngs) -> 
 
 
 def _branch(tower: Tower, channels: int, pools: bool, gain: float, activation: Activation, rngs: nnx.Rngs) -> Branch:
-    """The branch of a residual block whose stream has `channels` channels."""
     mid, groups = tower.mid_channels, tower.groups
     if pools:
         second = Conv(3, mid - tower.pool_channels, channels, rngs, gain=gain)

@@ -54,8 +54,6 @@ def grown(small: Network, own: Game, net: Network, game: Game) -> tuple[Network,
 
 
 class _GrowingNet(NamedTuple):
-    """A network, its game, and its tensors by name."""
-
     net: Network
     game: Game
     tensors: Mapping[str, np.ndarray]

@@ -153,8 +153,6 @@ def _suits(block: Residual, channels: int) -> bool:
 
 
 class _Plan(NamedTuple):
-    """How a block of threads uses its memory."""
-
     boards: int  # at once
     lines: bool  # whether a tile of 64 rows is a board of 8 x 8
     groups: int  # of boards, each with half of the rows or all of them

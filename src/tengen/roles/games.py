@@ -205,7 +205,6 @@ class FusedGame:
         return jax.vmap(self.game.to_play)(states) == self.game.roles.index(role)
 
     def _worth(self, role: str, states: Any, moved: Any) -> Float32[Array, " batch"]:
-        """The reward of these moves for the role."""
         done = jax.vmap(self.game.is_over)(moved)
         return jax.vmap(partial(self.reward, role))(states, moved, done).astype(jnp.float32)
 

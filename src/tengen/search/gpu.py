@@ -78,7 +78,6 @@ def _blocks(tree: Tree, per_tree: int = 1) -> int:
 
 
 def _flat(leaf: Array, axes: int) -> Array:
-    """All axes after the first `axes` as one."""
     return leaf.reshape(*leaf.shape[:axes], -1)
 
 

@@ -94,7 +94,6 @@ class Selfplay:
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves((shapes, out)) if leaf.dtype.itemsize)
 
     def _start(self, key: Array) -> Actor:
-        """New games, with the first searches about to begin."""
         games = self.settings.games
         opening, begin, key = jax.random.split(key, 3)
         openings = prepare(self.game, self.settings, games, opening)
@@ -252,7 +251,6 @@ class Selfplay:
         return finish(self.game, self.form, history, last, number, extra, real, **weighing)
 
     def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
-        """Begin the next searches of the games `which`, full ones or cheap ones."""
         settings = self.settings
         draw, noise = jax.random.split(key)
         decided = jnp.abs(actor.lead) >= _DECIDING

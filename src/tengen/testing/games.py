@@ -97,7 +97,6 @@ def _recorded(game: Game, batch: int) -> recording.PlayedGames:
 
 
 def _guarded(found: Iterator[str], what: str) -> list[str]:
-    """The problems; an exception is one too."""
     problems = []
     try:
         for problem in found:

@@ -93,7 +93,6 @@ class RowMaker:
         yield from self._chunks(1)
 
     def _chunks(self, least: int) -> Iterator[Rows]:
-        """What is ready, if it is that much."""
         if sum(len(rows["ply"]) for rows in self._ready) >= least:
             ready, self._ready = self._ready, []
             yield {name: np.concatenate([rows[name] for rows in ready]) for name in self.form.fields}
@@ -335,5 +334,4 @@ def _added(maker: RowMaker, path: Path, tell: Callable[[str], object]) -> Iterat
 
 
 def _free(out: Path, name: str) -> Path:
-    """A folder that is not there."""
     return next(path for n in count(1) if not (path := out / (name if n == 1 else f"{name}-{n}")).exists())

@@ -229,7 +229,6 @@ def _read(nodes: list[Node]) -> Record:
 
 
 def _follow(nodes: list[Node], size: int) -> _Game:
-    """Stones and moves of the main line."""
     game = _Game({}, None, [], [], [])
     for number, node in enumerate(nodes, 1):
         for key, colour in (("AB", 0), ("AW", 1), ("AE", None)):
@@ -364,7 +363,6 @@ def _options(root: Node, size: int, moves: int) -> tuple[dict[str, Any], dict[st
 
 
 def _start(stones: dict[int, int], to_play: int, size: int, komi: float | None) -> str:
-    """The position as Go's `render` prints it."""
     cells = [
         [STONES[stones[p]] if (p := row * size + c) in stones else "." for c in range(size)] for row in range(size)
     ]
@@ -373,7 +371,6 @@ def _start(stones: dict[int, int], to_play: int, size: int, komi: float | None) 
 
 
 def _result(text: str) -> dict[str, Any]:
-    """`result`, `score` and `ending` of a record, from SGF's RE."""
     found = re.fullmatch(r"([BW])\+\s*(.*)", text, re.IGNORECASE)
     if found is None:
         drawn = text.lower() in ("0", "draw", "jigo")

@@ -50,7 +50,6 @@ def read(text: str) -> list[Record]:
 
 
 def _read(lines: list[tuple[int, str]]) -> Record:
-    """The record in these (line number, line)."""
     split = next((place for place, (_, line) in enumerate(lines) if line.startswith("moves:")), None)
     if split is None:
         raise RecordError(f"line {lines[0][0]}: this record has no line 'moves: ...'; the text may be cut short")

@@ -52,8 +52,6 @@ class _FileEntry:
 
 @dataclass(frozen=True)
 class _Index:
-    """The part of index.json that is read."""
-
     schema: Literal[1]
     train: tuple[_FileEntry, ...]
     validation: tuple[_FileEntry, ...]

@@ -236,7 +236,6 @@ class GtpCommands:
     # Analysis
 
     def _analyze(self, words: Words, arguments: list[str], stream: GtpAnswer) -> None:
-        """Report again and again until the next command."""
         options = parse_options(arguments, self.colour)
         with self._turn_of(self._player(options), back=True):
             say = self._reporter(options, stream, words)

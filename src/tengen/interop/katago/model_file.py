@@ -243,7 +243,6 @@ class _Reader:
         return RmsNormWeights(self._numbers(name, channels), self._numbers(name, channels), epsilon, bool(of_board))
 
     def _head_of_norm(self, channels: int) -> tuple[str, float]:
-        """The name and the epsilon."""
         name = self._token("a norm's name")
         self._check_inputs(name, self._number(f"the channels of {name}", 1, 65536), channels)
         return name, self._real(f"epsilon of {name}")

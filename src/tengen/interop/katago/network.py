@@ -1,7 +1,6 @@
-"""Tengen's networks for Go as KataGo's, and the other way round.
+"""Tengen's networks for Go as KataGo's, and the other way round: only names and order of the numbers differ.
 
-Both programs compute the same blocks and heads, so only names and order of the numbers differ. Tengen's own observation
-has some of KataGo's planes and global inputs; a network that learned with it ignores the others.
+Tengen's own observation has some of KataGo's planes and global inputs; a network that learned with it ignores the rest.
 """
 
 from typing import Any, TypeVar, cast
