@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tengen.config import load, render
 from tengen.config.loading import load_any
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.rating import RatingSection
+from tengen.config.settings.match import RatingSection
 from tengen.config.settings.run import GoalSection
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.config.source import find, shipped

@@ -18,7 +18,7 @@ from tengen import nets
 from tengen.bench.figures import RATIO, Figure
 from tengen.bench.networks import game_of
 from tengen.bench.timing import spread
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.engine.engine import Engine
 from tengen.nets import saving
 from tengen.nets.building import build_for_device

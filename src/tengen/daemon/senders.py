@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import files, redact
-from tengen.config.settings.daemon import UploadSettings
+from tengen.config.settings.data import UploadSettings
 from tengen.errors import TengenError
 from tengen.interop.lc0.exchange import FILE_NAME as LC0_FILE
 from tengen.nets.specs import FILE_NAME

@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from tengen.config.settings.engine import PlaySettings
+from tengen.config.settings.match import PlaySettings
 from tengen.data.records.records import file_name, save_records
 from tengen.engine.engine import Engine
 from tengen.errors import TengenError

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen.config.settings.gate import GateSettings
+from tengen.config.settings.parts import GateSettings
 from tengen.games.core import Game
 from tengen.games.players import Player
 from tengen.match.device_match import MatchLimits, MatchStanding, Stop

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.config.settings.parts import ShuffleSettings
 from tengen.cores import cores
 from tengen.data.format import chunk
 from tengen.data.format.identity import GameIdentity

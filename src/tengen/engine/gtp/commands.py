@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tengen import __version__, files, games
-from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.config.settings.match import EngineSettings, PlaySettings
 from tengen.engine.engine import Engine, SearchReport
 from tengen.engine.gtp import protocol
 from tengen.engine.gtp.protocol import GtpAnswer, GtpCommand, GtpError, exactly, outcome, real, whole
