@@ -1,8 +1,4 @@
-"""An engine that thinks about one game, against the bare network at its best batch.
-
-The bare network is measured over batches of 1 to 64 positions, then in turn with the engine at the batch that was
-best, so that both see the same machine. Positions per second of the engine are those that its network has evaluated.
-"""
+"""An engine that thinks about one game, against the bare network at its best batch, measured in turn."""
 
 import statistics
 import tempfile

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tengen import importing, schema
 from tengen.config import reader, source
-from tengen.config.override import Override, apply, read_overrides
+from tengen.config.reader import Override, apply, read_overrides
 from tengen.config.sections import Config
 from tengen.config.trainers import DQNConfig, TrainerConfig, rename_roles
 from tengen.errors import ConfigError, OptionError

@@ -1,8 +1,4 @@
-"""The interface of a game, and the types that all games share.
-
-A game is a set of pure functions of ONE state; callers `vmap`. States are pytrees of small arrays and hold neither
-observations nor legal masks, because a search keeps one state per tree node.
-"""
+"""The interface of a game, and the types that all games share. See docs/architecture.md."""
 
 import abc
 import re

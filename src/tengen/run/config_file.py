@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from tengen import files, schema
 from tengen.config.loading import load_any
-from tengen.config.override import read_overrides, with_values
+from tengen.config.reader import read_overrides, with_values
 from tengen.config.rendering import HEADER, render, render_value
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE

@@ -12,7 +12,7 @@ import numpy as np
 
 from tengen import files
 from tengen.errors import TengenError
-from tengen.interop import packed
+from tengen.files import packed
 from tengen.interop.katago.model import (
     MULTIPLIERS,
     AnyBlock,

@@ -13,7 +13,8 @@ import numpy as np
 
 from tengen import files
 from tengen.errors import TengenError
-from tengen.interop import packed, protobuf
+from tengen.files import packed
+from tengen.interop import protobuf
 
 MAGIC = 0x1C0
 Encoding = Literal["linear16", "float32"]
