@@ -1,4 +1,4 @@
-"""Unpacks data that may be damaged, cut off or far larger than it looks."""
+"""Packed files, whose data may be damaged, cut off or far larger than it looks."""
 
 import gzip
 import io
@@ -92,3 +92,8 @@ def read(path: Path, what: str) -> bytes:
         return bytes(unpack(data, min(_MOST_BYTES, max(_SMALL, _RATIO * len(data)))))
     except ValueError as error:
         raise TengenError(f"{path}: not a whole {what}: {error}") from None
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file, gzipped if its name ends in .gz; the same data give the same file."""
+    files.write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)

@@ -21,8 +21,9 @@ import numpy as np
 
 from tengen.data.format.archive import HEADER_LIMIT, Archive
 from tengen.data.format.identity import GameIdentity
-from tengen.data.format.rows import EXTRAS, LARGEST, UNKNOWN, WEIGHTS, RowFormat, Rows
+from tengen.data.format.rows import EXTRAS, UNKNOWN, WEIGHTS, RowFormat, Rows
 from tengen.data.format.rows import count_games as distinct_games
+from tengen.data.format.sanity import LARGEST
 from tengen.errors import OptionError
 
 PLANES, GLOBALS = 22, 19
