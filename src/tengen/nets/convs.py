@@ -19,7 +19,7 @@ from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.gpu import ACTIVATIONS
 from tengen.nets.heads import Heads
 from tengen.nets.layers import activate, convolve
-from tengen.nets.norms import Affines, Norm
+from tengen.nets.norms import Norm
 from tengen.nets.plans import CHANNELS, packed, plan
 from tengen.nets.specs import Activation
 
@@ -29,10 +29,11 @@ Sums = Float32[Array, "2 channels"]  # over all points of all boards: of the num
 
 
 class Stream(NamedTuple):
-    """Activations with their mean and variance."""
+    """Activations, and their mean and variance over all points of all boards."""
 
     x: Trunk
-    moments: Affines
+    mean: Float32[Array, " channels"]
+    variance: Float32[Array, " channels"]
 
 
 def supports(x: Trunk, blocks: list[AnyBlock]) -> bool:
@@ -44,12 +45,12 @@ def supports(x: Trunk, blocks: list[AnyBlock]) -> bool:
 
 def learn(x: Trunk, blocks: list[AnyBlock], heads: Heads, board: BoardMask) -> Array:
     """From the first convolution's output to that of the neck, in training."""
-    stream = Stream(x, board.moments(x))
+    stream = Stream(x, *board.moments(x))
     for block in blocks:
         stream = _block(stream, block, board)
     if not isinstance(heads.tip, Norm):
         return heads.from_trunk(stream.x, board, train=True)
-    scale, shift = heads.tip.affine(heads.tip.learn(stream.moments))
+    scale, shift = heads.tip.affine(heads.tip.learn((stream.mean, stream.variance)))
     return heads.neck.unbiased(activate(stream.x.astype(jnp.float32) * scale + shift, heads.activation).astype(x.dtype))
 
 
@@ -64,7 +65,7 @@ def _block(stream: Stream, block: AnyBlock, board: BoardMask) -> Stream:
         x = x + branch.second(biased)
     else:
         x = block(stream.x, board, train=True)
-    return Stream(x, board.moments(x))
+    return Stream(x, *board.moments(x))
 
 
 def _suits(block: AnyBlock, channels: int) -> bool:
@@ -77,13 +78,13 @@ def _suits(block: AnyBlock, channels: int) -> bool:
     return len(convs) == len(steps) == (1 if isinstance(branch, PoolChain) else 2) and usual
 
 
-def _step(stream: Stream, step: BlockStep, added: Array | None = None, again: bool = False) -> tuple[Stream, Array]:
+def _step(stream: Stream, step: BlockStep, added: Array | None = None, again: bool = False) -> tuple[Stream, Any]:
     """A step of a block on a stream; also the stream's numbers, for the sum at the end of the block."""
     assert isinstance(step.norm, Norm)
-    scale, shift = step.norm.affine(step.norm.learn(stream.moments))
+    scale, shift = step.norm.affine(step.norm.learn((stream.mean, stream.variance)))
     y, sums, x = convolved(stream.x, scale, shift, step.conv.kernel[...], added, step.activation, again)
     mean, square = sums / (y.size // y.shape[3])
-    return Stream(y, (mean, jnp.maximum(square - jnp.square(mean), 0))), x
+    return Stream(y, mean, jnp.maximum(square - jnp.square(mean), 0)), x
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(5, 6))
