@@ -126,14 +126,14 @@ __device__ inline void work(Shared& shared, const Arrays& arrays) {
       const int point = start + number * LANES;
       return (uint4*)shared.rows[eight][row_of_point(team * IN_TEAM + point / POINTS, point % POINTS)];
     };
-    // Loads a few units of two arrays.
-    const auto load = [&](int from, auto& units, const uint4* one, const uint4* other, bool two_of_them) {
+    // Loads a few units of two arrays. Those that are not there are set, too: registers that are left as they were are never free.
+    const auto load = [&](int from, Units<CHUNK>& units, const uint4* one, const uint4* other, bool both) {
 #pragma unroll
-      for (int k = 0; k < CHUNK; k++)
-        if (from + k < EACH && start + (from + k) * LANES < points) {
-          units.first[k] = read(one + unit_at(from + k));
-          if (two_of_them) units.second[k] = read(other + unit_at(from + k));
-        }
+      for (int k = 0; k < CHUNK; k++) {
+        const bool there = from + k < EACH && start + (from + k) * LANES < points;
+        units.first[k] = there ? read(one + unit_at(from + k)) : uint4{0, 0, 0, 0};
+        units.second[k] = there && both ? read(other + unit_at(from + k)) : uint4{0, 0, 0, 0};
+      }
     };
     // Calls `of` with every unit, and loads some of them ahead; the first ones are there.
     const auto each = [&](Units<CHUNK>& units, const uint4* one, const uint4* other, bool both, const auto& of) {
@@ -185,8 +185,8 @@ __device__ inline void work(Shared& shared, const Arrays& arrays) {
         const u32 values[4] = {two(sum[0], sum[1]), two(sum[2], sum[3]), two(sum[4], sum[5]), two(sum[6], sum[7])};
         put_matrices<4>(shared.rows[0][0] + row_at[tile] + group * ROWS * 8, values);
       }
-    if (LOADS && !EARLY) load(0, units, one, arrays.added, BACKWARD && ADDED);
     team_sync(team);
+    if (LOADS && !EARLY) load(0, units, one, arrays.added, BACKWARD && ADDED);
     const Eight scale(numbers), shift(numbers + CHANNELS);
     const auto finish = [&](int number, const uint4& main, const uint4& added) {
       Eight value(*row_at_point(number));

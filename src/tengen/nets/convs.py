@@ -1,8 +1,8 @@
 """Learning in residual towers with GPU programs (`convs.cu`), for Hopper GPUs.
 
-A program convolves, and does what XLA would do in passes between two convolutions: the norm and the activation before it,
-the residual stream and the sums for the next norm after it, and the gradients of all of that. The plain layers serve
-other devices and other towers, and tests compare with them.
+A program convolves, and does what XLA would do in passes between two convolutions: the norm and the activation before
+it, the residual stream and the sums for the next norm after it, and the gradients of all of that. The plain layers
+serve other devices and other towers, and tests compare with them.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ from tengen.nets.plans import CHANNELS, packed, plan
 from tengen.nets.specs import Activation
 
 _MOST_BLOCKS = 132  # of threads: the multiprocessors of a Hopper GPU
-_CHUNK = 4  # units of 16 bytes that a thread loads ahead
+_CHUNK = 6  # units of 16 bytes that a thread loads ahead
 Sums = Float32[Array, "2 channels"]  # over all points of all boards: of the numbers, and of their squares
 
 
