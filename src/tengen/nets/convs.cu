@@ -9,7 +9,8 @@
 // the points of a block of threads, in `sums`.
 //
 // Defined by the caller besides: BACKWARD, ADDED (whether there is something to add), BATCH, PARTS (of `sums`, at least one for each
-// block of threads), CHUNK (units that a thread loads at once) and SHARED (bytes of shared memory).
+// block of threads), CHUNK (units that a thread loads at once), EAGER
+// (whether it loads the first ones of the next boards before it has done with these) and SHARED (bytes of shared memory).
 
 constexpr int EIGHTS = CHANNELS / 8, LANES = TEAM / EIGHTS;
 constexpr int EACH = (IN_TEAM * POINTS + LANES - 1) / LANES;  // points of a thread
@@ -94,6 +95,10 @@ __device__ inline void fetch_all(Stages& stages, const Arrays& arrays) {
   }
 }
 
+struct Boards {  // that a team has at once
+  long long offset;  // of the thread's channels of the first point: units
+  int points;        // of all of them; 0 for a thread that has no channels
+};
 template <int COUNT> struct Units { uint4 first[COUNT], second[COUNT]; };
 
 __device__ inline void work(Shared& shared, const Arrays& arrays) {
@@ -116,44 +121,49 @@ __device__ inline void work(Shared& shared, const Arrays& arrays) {
   Weights pipeline(shared.stages, arrays.weights);
   float total[2][8] = {};
 
-  for (long long set = blockIdx.x; set * BOARDS < BATCH; set += gridDim.x) {
+  const auto boards_at = [&](long long set) {
     const long long first = set * BOARDS + team * IN_TEAM;
     const int boards = BATCH - first < IN_TEAM ? (BATCH > first ? BATCH - first : 0) : IN_TEAM;
-    const int points = start < LANES ? boards * POINTS : 0;
-    const long long offset = first * PER_BOARD + eight;
-    const auto unit_at = [&](int number) { return offset + (start + number * LANES) * EIGHTS; };
-    const auto row_at_point = [&](int number) {
-      const int point = start + number * LANES;
-      return (uint4*)shared.rows[eight][row_of_point(team * IN_TEAM + point / POINTS, point % POINTS)];
-    };
-    // Loads a few units of two arrays. Those that are not there are set, too: registers that are left as they were are never free.
-    const auto load = [&](int from, Units<CHUNK>& units, const uint4* one, const uint4* other, bool both) {
+    return Boards{first * PER_BOARD + eight, start < LANES ? boards * POINTS : 0};
+  };
+  const auto unit_at = [&](const Boards& at, int number) { return at.offset + (start + number * LANES) * EIGHTS; };
+  const auto row_at_point = [&](int number) {
+    const int point = start + number * LANES;
+    return (uint4*)shared.rows[eight][row_of_point(team * IN_TEAM + point / POINTS, point % POINTS)];
+  };
+  // Loads a few units of two arrays. Those that are not there are set, too: registers that are left as they were are never free.
+  const auto load = [&](const Boards& at, int from, Units<CHUNK>& units, const uint4* one, const uint4* other, bool both) {
 #pragma unroll
-      for (int k = 0; k < CHUNK; k++) {
-        const bool there = from + k < EACH && start + (from + k) * LANES < points;
-        units.first[k] = there ? read(one + unit_at(from + k)) : uint4{0, 0, 0, 0};
-        units.second[k] = there && both ? read(other + unit_at(from + k)) : uint4{0, 0, 0, 0};
-      }
-    };
+    for (int k = 0; k < CHUNK; k++) {
+      const bool there = from + k < EACH && start + (from + k) * LANES < at.points;
+      units.first[k] = there ? read(one + unit_at(at, from + k)) : uint4{0, 0, 0, 0};
+      units.second[k] = there && both ? read(other + unit_at(at, from + k)) : uint4{0, 0, 0, 0};
+    }
+  };
+  const uint4* const before = BACKWARD ? arrays.y : arrays.x;  // what is read before the convolution, and after it
+  const uint4* const after = BACKWARD ? arrays.x : arrays.added;
+  Units<CHUNK> ahead;
+  if (EAGER) load(boards_at(blockIdx.x), 0, ahead, before, arrays.dy, BACKWARD);
+
+  for (long long set = blockIdx.x; set * BOARDS < BATCH; set += gridDim.x) {
+    const Boards at = boards_at(set);
     // Calls `of` with every unit, and loads some of them ahead; the first ones are there.
     const auto each = [&](Units<CHUNK>& units, const uint4* one, const uint4* other, bool both, const auto& of) {
 #pragma unroll
       for (int from = 0; from < EACH; from += CHUNK) {
         Units<CHUNK> now = units;
-        load(from + CHUNK, units, one, other, both);
+        load(at, from + CHUNK, units, one, other, both);
 #pragma unroll
         for (int k = 0; k < CHUNK; k++)
-          if (from + k < EACH && start + (from + k) * LANES < points) of(from + k, now.first[k], now.second[k]);
+          if (from + k < EACH && start + (from + k) * LANES < at.points) of(from + k, now.first[k], now.second[k]);
       }
     };
 
     forget(start);
     {
       const Eight scale(numbers + (BACKWARD ? 2 * CHANNELS : 0)), shift(numbers + (BACKWARD ? 3 * CHANNELS : CHANNELS));
-      const uint4* const one = BACKWARD ? arrays.y : arrays.x;
-      Units<CHUNK> units;
-      load(0, units, one, arrays.dy, BACKWARD);
-      each(units, one, arrays.dy, BACKWARD, [&](int number, const uint4& main, const uint4& change) {
+      if (!EAGER) load(at, 0, ahead, before, arrays.dy, BACKWARD);
+      each(ahead, before, arrays.dy, BACKWARD, [&](int number, const uint4& main, const uint4& change) {
         Eight value(main);
         const Eight more(change);
 #pragma unroll
@@ -162,7 +172,7 @@ __device__ inline void work(Shared& shared, const Arrays& arrays) {
         const uint4 packed = BACKWARD ? value.rounded()
             : uint4{activated(v[0], v[1]), activated(v[2], v[3]), activated(v[4], v[5]), activated(v[6], v[7])};
         *row_at_point(number) = packed;
-        arrays.between[unit_at(number)] = packed;
+        arrays.between[unit_at(at, number)] = packed;
       });
     }
     written_for_tensor_cores();
@@ -173,9 +183,8 @@ __device__ inline void work(Shared& shared, const Arrays& arrays) {
 
     forget(start);
     constexpr bool LOADS = BACKWARD || ADDED, EARLY = TEAMS == 2 && TILES * CHANNELS <= 288;  // registers for it
-    const uint4* const one = BACKWARD ? arrays.x : arrays.added;
     Units<CHUNK> units;
-    if (LOADS && EARLY) load(0, units, one, arrays.added, BACKWARD && ADDED);
+    if (LOADS && EARLY) load(at, 0, units, after, arrays.added, BACKWARD && ADDED);
     team_sync(team);  // nobody reads the rows any more
 #pragma unroll
     for (int group = 0; group < EIGHTS; group += 2)
@@ -186,7 +195,8 @@ __device__ inline void work(Shared& shared, const Arrays& arrays) {
         put_matrices<4>(shared.rows[0][0] + row_at[tile] + group * ROWS * 8, values);
       }
     team_sync(team);
-    if (LOADS && !EARLY) load(0, units, one, arrays.added, BACKWARD && ADDED);
+    if (LOADS && !EARLY) load(at, 0, units, after, arrays.added, BACKWARD && ADDED);
+    if (EAGER) load(boards_at(set + gridDim.x), 0, ahead, before, arrays.dy, BACKWARD);
     const Eight scale(numbers), shift(numbers + CHANNELS);
     const auto finish = [&](int number, const uint4& main, const uint4& added) {
       Eight value(*row_at_point(number));
@@ -206,7 +216,7 @@ __device__ inline void work(Shared& shared, const Arrays& arrays) {
         for (int k = 0; k < 8; k++) value.of[k] += more.of[k];
       }
       const uint4 packed = value.rounded();
-      arrays.out[unit_at(number)] = packed;
+      arrays.out[unit_at(at, number)] = packed;
       if (!BACKWARD) {
         const Eight y(packed);
 #pragma unroll
@@ -217,11 +227,11 @@ __device__ inline void work(Shared& shared, const Arrays& arrays) {
       }
     };
     if (LOADS)
-      each(units, one, arrays.added, BACKWARD && ADDED, finish);
+      each(units, after, arrays.added, BACKWARD && ADDED, finish);
     else
 #pragma unroll
       for (int number = 0; number < EACH; number++)
-        if (start + number * LANES < points) finish(number, {}, {});
+        if (start + number * LANES < at.points) finish(number, {}, {});
     // A thread writes the next boards where it has just read these.
   }
 

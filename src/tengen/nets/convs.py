@@ -25,6 +25,7 @@ from tengen.nets.specs import Activation
 
 _MOST_BLOCKS = 132  # of threads: the multiprocessors of a Hopper GPU
 _CHUNK = 6  # units of 16 bytes that a thread loads ahead
+_EAGER = True  # whether it loads the first of the next boards before it has done with these
 Sums = Float32[Array, "2 channels"]  # over all points of all boards: of the numbers, and of their squares
 
 
@@ -149,6 +150,7 @@ def _call(
             BATCH=batch,
             PARTS=blocks,
             CHUNK=_CHUNK,
+            EAGER=_EAGER and how.teams == 2,
         )
         + how.defines(),
         header="nets/hopper.cuh",
