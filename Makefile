@@ -48,12 +48,15 @@ test-busy: $(READY)
 		$(BIN)/python -m pytest -q -m "not slow" $(PARALLEL) $(TESTS) || exit 1; \
 	done
 
+# Compiling takes most of the time, so several processes share the GPU, and take tests from each other at the end;
+# tests/conftest.py lets none of them take its memory at the start. GPU_JOBS=1 for one after the other.
 # Without this Makefile, where Tengen and pytest can be imported (PYTHONPATH=src): python -m pytest -q -m "gpu and not slow"
-# (with --continue-on-collection-errors if packages are missing that only other tests need).
-# The tests are skipped where JAX finds no GPU. `-m gpu` runs the long ones too.
+# (with -n 6 --dist worksteal if pytest-xdist is there, and --continue-on-collection-errors if packages are missing that
+# only other tests need). The tests are skipped where JAX finds no GPU. `-m gpu` runs the long ones too.
+GPU_JOBS := 6
 test-gpu: $(READY)
 	@echo "== running the tests that need a GPU =="
-	$(BIN)/python -m pytest -q -m "gpu and not slow" $(TESTS)
+	$(BIN)/python -m pytest -q -m "gpu and not slow" -n $(GPU_JOBS) --dist worksteal --durations 10 $(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -13,7 +13,7 @@ import statistics
 import jax
 
 from tengen.bench.engine import BATCHES, bare, make, rounds
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.engine.engine import precision
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.config.settings.parts import ShuffleSettings
 from tengen.data.format.chunk import write_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, blank

@@ -21,7 +21,7 @@ pytest_plugins = ["tests.helpers.fixtures"]
 
 # Checks the declared shapes and types of these modules, in tests alone: the hook changes modules as they are imported.
 _CHECKED = ("games", "nets", "search", "data.format.rows", "data.store.buffer", "train.losses")
-_CHECKED += ("selfplay.history", "selfplay.openings", "selfplay.branches", "match.device_match")
+_CHECKED += ("selfplay.history", "selfplay.openings", "match.device_match")
 _CHECKED += ("roles.games", "roles.replay", "context.thinking")
 jaxtyping.install_import_hook([f"tengen.{name}" for name in _CHECKED], f"{shapes.__name__}.checked")
 

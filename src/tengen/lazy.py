@@ -2,9 +2,8 @@
 
     __getattr__, __dir__, __all__ = lazy.attach(__name__, __file__)
 
-A module is imported when one of its names is first used, because importing JAX takes a second. Type checkers read the
-same stub; for them, a name is public if it is imported `as` itself or assigned, as in `Settings = SearchSettings`. The
-`lazy_loader` package does this only for names from inside the package itself.
+Type checkers read the same stub; for them, a name is public if it is imported `as` itself or assigned, as in
+`Settings = SearchSettings`. docs/architecture.md says why this is not the `lazy_loader` package.
 """
 
 import ast

@@ -3,7 +3,7 @@
 import pytest
 
 from tengen.analysis import query
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.engine.engine import Engine
 from tengen.run.networks import FoundNetwork
 

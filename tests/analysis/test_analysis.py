@@ -7,7 +7,7 @@ import pytest
 
 from tengen.analysis import query, report, saving
 from tengen.analysis.analysis import Analysis, analyze, as_dict
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.engine.engine import Engine
 from tengen.run.networks import FoundNetwork
 from tests.helpers.analyses import elements

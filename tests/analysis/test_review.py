@@ -10,8 +10,8 @@ import pytest
 from tengen.analysis import query, review_output
 from tengen.analysis.review import Review, as_dict, review
 from tengen.engine.engine import Candidate, Engine, SearchReport
-from tengen.match.solvers import tic_tac_toe as solver
 from tengen.run.networks import FoundNetwork
+from tests.oracles import tic_tac_toe_solver as solver
 
 MOVES = "a1 b1 a2 b2 c3 b3"
 """b1 loses by force, c3 instead of a3 gives the win away, and b3 then wins for o."""

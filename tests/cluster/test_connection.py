@@ -13,7 +13,7 @@ import pytest
 import tengen
 from tengen.cluster import connection
 from tengen.commands import main
-from tengen.config.settings.cluster import ClusterSettings
+from tengen.config.settings.parts import ClusterSettings
 from tengen.errors import OptionError, TengenError
 from tests.helpers.fake_ray import RayError, RayTaskError
 

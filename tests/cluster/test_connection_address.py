@@ -14,7 +14,7 @@ import pytest
 
 from tengen.cluster import connection
 from tengen.cluster.connection import connected
-from tengen.config.settings.cluster import ClusterSettings
+from tengen.config.settings.parts import ClusterSettings
 from tengen.errors import OptionError, TengenError
 
 CALL = "/ray.rpc.NodeInfoGcsService/CheckAlive"

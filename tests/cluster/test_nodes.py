@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tengen.cluster.nodes import ClusterNode, NodeShares, read_nodes, shares
-from tengen.config.settings.cluster import ClusterSettings
+from tengen.config.settings.parts import ClusterSettings
 from tengen.errors import OptionError
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tengen.config import load, render
 from tengen.config.loading import load_any
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.rating import RatingSection
+from tengen.config.settings.match import RatingSection
 from tengen.config.settings.run import GoalSection
 from tengen.config.settings.selfplay import SelfplaySettings
 from tengen.config.source import find, shipped
@@ -48,7 +48,6 @@ selfplay:
   value_horizon: 0
   reuse: true
   opening_moves: 2
-  branch_share: 0
   temperature: 1
   last_temperature: 0.25
   halving_plies: 5
@@ -145,7 +144,7 @@ def test_a_good_file(file: Path) -> None:
     assert config.game.options.komi == 7.0
     assert config.game.options.max_moves is None
     assert (config.net.name, config.net.heads, config.net.dtype) == ("b2c16", ("ownership", "score"), "float32")
-    assert config.selfplay == SelfplaySettings(8, (), 0.5, 4, 0.9, 0.5, 0, 0, 0, True, 2, 0, 1, 0.25, 5, 0.5)
+    assert config.selfplay == SelfplaySettings(8, (), 0.5, 4, 0.9, 0.5, 0, 0, 0, True, 2, 1, 0.25, 5, 0.5)
     assert (config.search.algorithm, config.search.simulations, config.search.kernels) == ("puct", 12, "plain")
     assert config.data.window == WindowSettings(1000, None, 0.65, 0.4, 500)
     assert (config.data.ring_rows, config.data.first_rows, config.data.chunk_rows) == (5000, 200, 300)
@@ -343,3 +342,23 @@ def test_settings_that_have_moved(file: Path) -> None:
         ConfigError, match=r"daemon\.readers: is now daemon\.loader\.readers \(--set daemon\.readers=3\)"
     ):
         load("go9", ["daemon.readers=3"])
+
+
+REMOVED = "selfplay.branch_share: was removed, because games that branched off others made no network stronger"
+
+
+@pytest.mark.parametrize("head", ["", "# tengen 0.1.0\n"])
+def test_settings_that_were_removed(head: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Files that people or runs wrote for earlier versions are read; `--set` is refused."""
+    file = tmp_path / "mine.yaml"
+    file.write_text(GO5)
+    new = load(file)
+    file.write_text(head + GO5.replace("  opening_moves: 2\n  temp", "  opening_moves: 2\n  branch_share: 0\n  temp"))
+    assert load(file) == new
+    assert not caplog.messages
+    file.write_text(file.read_text().replace("branch_share: 0", "branch_share: 0.3"))
+    assert load(file) == load(file) == new
+    line = file.read_text().partition("branch_share")[0].count("\n") + 1
+    assert caplog.messages == [f"{REMOVED}; 0.3 has no effect ({file}, line {line})"]
+    assert "branch_share" not in render(load(file))
+    assert problems(file, GO5, "selfplay.branch_share=0.3") == [f"{REMOVED} (--set selfplay.branch_share=0.3)"]

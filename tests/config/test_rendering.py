@@ -14,17 +14,13 @@ from tengen.config import load, render
 from tengen.config.reader import parse
 from tengen.config.rendering import render_value
 from tengen.config.sections import Config
-from tengen.config.settings.cluster import ClusterSettings
-from tengen.config.settings.daemon import DaemonSettings, UploadSettings
-from tengen.config.settings.data import DataSection, WindowSettings
-from tengen.config.settings.gate import GateSettings
+from tengen.config.settings.data import DaemonSettings, DataSection, UploadSettings, WindowSettings
+from tengen.config.settings.match import RatingSection
 from tengen.config.settings.net import NetSection
-from tengen.config.settings.rating import RatingSection
-from tengen.config.settings.ring import PipelineSettings
+from tengen.config.settings.parts import ClusterSettings, GateSettings, PipelineSettings, ShuffleSettings
 from tengen.config.settings.run import GameSection, GoalSection, RunSection
 from tengen.config.settings.search import SearchSettings as SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings
-from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.config.settings.train import LossSettings, OptimizerSettings, ScheduleSettings, TrainSettings
 
 # All characters but halves of surrogate pairs, which no file can hold.
@@ -106,7 +102,6 @@ _selfplays = st.builds(
     full_share=st.floats(0.01, 1),
     cheap_weight=_shares,
     surprise_share=_shares,
-    branch_share=st.floats(0, 0.99),
     value_horizon=_shares,
     reuse=st.booleans(),
     last_temperature=_shares,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tengen import redact
-from tengen.config.settings.daemon import UploadSettings
+from tengen.config.settings.data import UploadSettings
 from tengen.daemon.senders import HttpSender, SendError
 from tengen.daemon.uploads import Uploads
 from tests.daemon.test_uploads import Said, http, network

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config.settings.daemon import UploadSettings
+from tengen.config.settings.data import UploadSettings
 from tengen.daemon.uploads import Uploads
 from tengen.protocol import messages
 from tengen.run import networks

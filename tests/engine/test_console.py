@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config.settings.engine import PlaySettings
+from tengen.config.settings.match import PlaySettings
 from tengen.data.records.moves import replay
 from tengen.data.records.records import load_records
 from tengen.engine.console import Console

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tengen import games, search
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.engine import engine as engine_module
 from tengen.engine import programs
 from tengen.engine.engine import Engine, SearchReport

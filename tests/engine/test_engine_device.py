@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.engine import engine
 from tengen.run.networks import FoundNetwork
 from tests.helpers.patience import LONG
@@ -20,7 +20,7 @@ from tengen import search
 from tengen.engine import engine
 from tengen.engine.engine import Engine
 from tengen.run.networks import find
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 
 def play(engine):
     engine.think(visits=1)

@@ -13,7 +13,7 @@ import pytest
 
 import tengen
 from tengen import config, files
-from tengen.config.settings.daemon import UploadSettings
+from tengen.config.settings.data import UploadSettings
 from tengen.daemon.senders import CopySender, HttpSender
 from tengen.data.format import chunk
 from tengen.data.records.records import load_records

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tengen import games
-from tengen.games.hironaka_players import HOSTS, Fixed, dictionary_order
+from tengen.games.hironaka import HOSTS, Fixed, dictionary_order
 from tengen.games.players import First, Random
 
 CASES = (

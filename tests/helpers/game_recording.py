@@ -9,8 +9,8 @@ import numpy as np
 from tengen import games
 from tengen.games.batching import quick_jit as jit
 from tengen.games.core import Game
-from tengen.testing.recording import ANY, alone, record, start
-from tengen.testing.recording import PlayedGames as Record
+from tengen.testing.playing import ANY, alone, record, start
+from tengen.testing.playing import PlayedGames as Record
 
 __all__ = ["ANY", "Record", "alone", "jit", "make", "new", "record", "start"]
 

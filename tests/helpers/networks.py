@@ -6,7 +6,7 @@ from typing import Any
 from flax import nnx
 
 from tengen import games, nets
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.nets import saving
 from tengen.run.networks import FoundNetwork, find
 

@@ -118,7 +118,7 @@ GO = Plan(
     make("go", size=3, komi=2.5, max_moves=16),
     SearchSettings(simulations=8, considered=4),
     SelfplaySettings(games=32, full_share=0.6, cheap_simulations=2, surprise_share=0.5, opening_moves=4,
-                     branch_share=0.5, temperature=1.5, last_temperature=0.2, halving_plies=4, komi_spread=2.0),
+                     temperature=1.5, last_temperature=0.2, halving_plies=4, komi_spread=2.0),
 )  # fmt: skip
 # No planes, players that choose among different things, and each game with a start of its own.
 HIRONAKA = Plan(

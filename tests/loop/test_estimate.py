@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tengen.config.settings.cluster import ClusterSettings
+from tengen.config.settings.parts import ClusterSettings
 from tengen.errors import OptionError
 from tengen.loop.estimate import ClusterPlan, Estimate, describe, describe_cluster, describe_disk, describe_memory
 from tests.helpers.tiny_runs import tiny

@@ -9,9 +9,9 @@ import pytest
 from tengen.errors import TengenError
 from tengen.match.exhaustive import every_line, never_loses
 from tengen.match.players import Player, perfect, random
-from tengen.match.solvers import tic_tac_toe as solved
 from tests.helpers.game_recording import make
 from tests.helpers.match_seats import highest, lowest
+from tests.oracles import tic_tac_toe_solver as solved
 from tests.oracles.tic_tac_toe import TicTacToe
 
 

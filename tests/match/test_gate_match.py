@@ -7,7 +7,7 @@ from dataclasses import replace
 import jax
 import pytest
 
-from tengen.config.settings.gate import GateSettings
+from tengen.config.settings.parts import GateSettings
 from tengen.match.gate_match import GateMatch, decide, needed_points, rounds_and_pairs
 from tengen.match.match_games import MatchGames, PlayedGame
 from tests.helpers.game_recording import make

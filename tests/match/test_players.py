@@ -20,12 +20,12 @@ from tengen.match import player_spec, players
 from tengen.match.device_match import play
 from tengen.match.player_spec import parse
 from tengen.match.players import Player, play_out
-from tengen.match.solvers import tic_tac_toe as solved
 from tengen.nets.outputs import Evaluation
 from tests.helpers.game_recording import jit, make
 from tests.helpers.match_seats import from_host
 from tests.helpers.networks import untrained
 from tests.helpers.search_positions import DOUBLE_MOVE, after, hashed, roots, stacked
+from tests.oracles import tic_tac_toe_solver as solved
 from tests.oracles.tic_tac_toe import TicTacToe
 
 BATCH = 16

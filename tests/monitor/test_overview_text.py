@@ -147,7 +147,7 @@ def test_rows_games_and_chunks_that_are_no_good(tmp_path: Path) -> None:
 
 def test_the_newest_shuffle(tmp_path: Path) -> None:
     from tengen.config.settings.data import WindowSettings
-    from tengen.config.settings.shuffle import ShuffleSettings
+    from tengen.config.settings.parts import ShuffleSettings
     from tengen.data.shuffle.plan import WindowSurvey, plan
     from tengen.data.shuffle.shuffle import shuffle
 

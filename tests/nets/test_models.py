@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tengen import games
-from tengen.config.settings.engine import EngineSettings
-from tengen.config.settings.match import MatchSettings
+from tengen.config.settings.match import EngineSettings, MatchSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.engine.engine import Engine
 from tengen.errors import TengenError

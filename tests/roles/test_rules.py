@@ -5,8 +5,7 @@ import pytest
 
 from tengen import games
 from tengen.errors import OptionError
-from tengen.games.hironaka import Hironaka
-from tengen.games.hironaka_players import zeillinger
+from tengen.games.hironaka import Hironaka, zeillinger
 from tengen.roles import rules
 
 

@@ -53,6 +53,19 @@ def test_a_run_from_before_a_setting_existed_goes_on(tmp_path: Path) -> None:
         load(mine)
 
 
+def test_a_run_with_a_setting_that_was_removed_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(load("go9"), tmp_path, ["tengen 0.1.0"])
+    old = path.read_text().replace("  opening_moves:", "  branch_share: 0.3\n  opening_moves:", 1)
+    path.write_text(old)
+    assert write(load("go9"), tmp_path, ["later"]) == path
+    assert path.read_text() == old
+    assert [text for text in caplog.messages if "selfplay.branch_share: was removed" in text]
+    with pytest.raises(ConfigError, match=r"^selfplay\.branch_share: was removed, .* \(selfplay\.branch_share=0\)$"):
+        change(tmp_path, ["selfplay.branch_share=0"])
+    assert change(tmp_path, ["goal.minutes=3"])
+    assert "branch_share" not in path.read_text()
+
+
 def test_another_configuration_is_refused_key_by_key(tmp_path: Path) -> None:
     path = write(load("go9"), tmp_path, [])
     before = path.read_bytes()

@@ -8,6 +8,7 @@ from flax import nnx
 
 from tengen import games, nets
 from tengen.commands import main
+from tengen.config import load
 from tengen.match import player_spec
 from tengen.nets import saving
 from tengen.run import networks, shipped
@@ -87,7 +88,9 @@ def test_exports_that_make_no_sense(
     assert problem in capsys.readouterr().err
 
 
-def test_those_that_ship_are_small_and_tell_how_they_were_made() -> None:
+def test_those_that_ship_are_small_and_tell_how_they_were_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     files = {name: shipped.path(name) for name in shipped.names()}
     assert sum(path.stat().st_size for path in files.values() if path) <= LARGEST
     for name in files:
@@ -95,6 +98,9 @@ def test_those_that_ship_are_small_and_tell_how_they_were_made() -> None:
         saving.check_numbers(found.path)
         assert set(found.saved.info["about"]) >= {"machine", "strength"}, name
         assert found.saved.info["seconds"] > 0, name
-        assert "seed:" in found.saved.info["configuration"], name
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(found.saved.info["configuration"])
+        assert load(file).game.name == found.saved.game
         game = found.saved.make_game()
         assert (game.name, game.version) == (found.saved.game, found.saved.version), "train it again"
+    assert not caplog.messages

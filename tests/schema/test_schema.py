@@ -2,14 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, make_dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tengen.errors import OptionError
-from tengen.schema import REQUIRED, check, describe, from_data, from_options, quote, setting, values, variant
+from tengen.schema import (
+    REQUIRED,
+    Retired,
+    check,
+    describe,
+    from_data,
+    from_options,
+    quote,
+    retired,
+    setting,
+    to_dict,
+    values,
+    variant,
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,21 @@ def shape_class(name: str) -> type:
 class Shape:
     kind: str = setting(REQUIRED, "which shape")
     options: Any = variant("kind", shape_class)
+
+
+@dataclass(frozen=True)
+class Newer:
+    """A version of `Outer` from which settings were removed."""
+
+    retired: ClassVar = {"gone": Retired(0, "nobody used it")}
+    inner: "NewerInner" = setting(REQUIRED, "a section")
+    maybe: Inner | None = setting(REQUIRED, "a section that may be left out")
+
+
+@dataclass(frozen=True)
+class NewerInner:
+    retired: ClassVar = {"loss": Retired(None, "it made things worse")}
+    rate: float = setting(REQUIRED, "how fast", low=0)
 
 
 GOOD = {
@@ -172,6 +200,18 @@ def test_problems_of_a_variant() -> None:
     assert problems(Shape, {"kind": 3, "radius": 2}) == ["kind: expected text, got 3"]
     assert problems(Shape, {"radius": 2}) == ["kind: missing, expected text"]
     assert problems(Shape, 1) == [": expected a section with the keys kind, those of its kind, got 1"]
+
+
+def test_settings_that_were_removed_are_passed_over() -> None:
+    data = {"gone": 5, "inner": {"loss": 2, "rate": 1}, "maybe": None}
+    assert check(Newer, data) == (Newer(NewerInner(1.0), None), [])
+    assert to_dict(Newer(NewerInner(1.0), None)) == {"inner": {"rate": 1.0}, "maybe": None}
+    assert list(retired(Newer, data)) == [
+        (("gone",), 5, Retired(0, "nobody used it")),
+        (("inner", "loss"), 2, Retired(None, "it made things worse")),
+    ]
+    assert list(retired(Newer, {"inner": 3})) == list(retired(Newer, None)) == []
+    assert problems(Newer, data | {"gon": 1}) == ["gon: unknown key, expected one of inner, maybe"]
 
 
 def test_options_fill_in_defaults() -> None:

@@ -15,7 +15,7 @@ from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings, named
 from tengen.data.format.rows import RowFormat
 from tengen.errors import TengenError
-from tengen.games.hironaka_players import HOSTS, Fixed
+from tengen.games.hironaka import HOSTS, Fixed
 from tengen.games.players import First
 from tengen.nets import saving
 from tengen.selfplay.collector import on_host

@@ -135,7 +135,6 @@ def _rules(record: Record, saved: NetworkFile, options: Mapping[str, Any]) -> It
 
 
 def _under(record: Record, options: dict[str, Any]) -> Record:
-    """The record as a game of these options."""
     found = replace(record, options=options)
     if record.game == "go":
         longest = moves.game_of(found).max_moves
@@ -156,7 +155,7 @@ def _options(saved: NetworkFile, changed: Mapping[str, Any]) -> dict[str, Any]:
 
 def parse_options(texts: list[str]) -> dict[str, Any]:
     """Options of a game from `--set komi=6.5`. OptionError says which is none."""
-    from tengen.config.override import read_overrides
+    from tengen.config.reader import read_overrides
 
     found, problems = read_overrides(texts)
     problems += [

@@ -121,7 +121,6 @@ def _priors(analysis: Analysis, most: int) -> list[str]:
 
 
 def _ownership(analysis: Analysis) -> list[str]:
-    """A map of who will own what, if the network says so."""
     ownership = analysis.ownership()
     if ownership is None or not has_board(analysis.game):
         return []

@@ -1,7 +1,4 @@
-"""The course of a run as a picture, RUN/chart.svg: losses and ratings over time. Also the ratings alone.
-
-The chart is drawn again at every rating and at the end, as RUN/chart.png too if the libraries for that are installed.
-"""
+"""The course of a run as a picture, RUN/chart.svg: losses and ratings over time. Also the ratings alone."""
 
 import contextlib
 import math

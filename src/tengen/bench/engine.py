@@ -1,8 +1,4 @@
-"""An engine that thinks about one game, against the bare network at its best batch.
-
-The bare network is measured over batches of 1 to 64 positions, then in turn with the engine at the batch that was
-best, so that both see the same machine. Positions per second of the engine are those that its network has evaluated.
-"""
+"""An engine that thinks about one game, against the bare network at its best batch, measured in turn."""
 
 import statistics
 import tempfile
@@ -18,7 +14,7 @@ from tengen import nets
 from tengen.bench.figures import RATIO, Figure
 from tengen.bench.networks import game_of
 from tengen.bench.timing import spread
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.engine.engine import Engine
 from tengen.nets import saving
 from tengen.nets.building import build_for_device

@@ -1,8 +1,7 @@
 """Steps per second of the rules: step, legal mask and observation of a batch of games, next to pgx.
 
 All sides run the same loop: choose a legal move by a cheap pseudo-random rule, play it, and keep the new state, mask
-and observation, so that all three must really be computed at every step. Go's GPU program is compared with the plain
-version: the same results on random games, and the time of both.
+and observation, so that all three must really be computed at every step.
 """
 
 import importlib.util

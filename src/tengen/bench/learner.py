@@ -1,7 +1,6 @@
 """Learning: drawing a batch, symmetries, forward, backward, optimiser and averages, as in a run.
 
-Random rows lie in a buffer on the device. A sample costs three times what an evaluation costs: forward, and the
-gradients of inputs and weights.
+A sample costs three times what an evaluation costs: forward, and the gradients of inputs and weights.
 """
 
 from collections.abc import Callable

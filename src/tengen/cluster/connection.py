@@ -19,7 +19,7 @@ from typing import Any
 import tengen
 from tengen import files
 from tengen.cluster.nodes import ClusterNode, NodeShares, read_nodes, shares
-from tengen.config.settings.cluster import ClusterSettings
+from tengen.config.settings.parts import ClusterSettings
 from tengen.errors import OptionError, TengenError
 from tengen.jax_setup import use_gpus
 from tengen.words import counted
@@ -164,8 +164,6 @@ class RayCluster(CheckedNodes):
 
 
 class _LearnerSeat:
-    """Reserves the learner's GPUs in Ray."""
-
     def gpus(self) -> list[Any]:
         import ray
 

@@ -1,8 +1,7 @@
 """The self-play actors of a run: started where there is room, watched, replaced, and relieved of their games.
 
-A thread asks all of them, and another unpacks what has arrived; the learner only takes it, and never waits for a node.
-Memory is bounded: an actor has at most two results that nobody has taken, and at most `cluster.waiting_chunks` wait at
-the learner.
+A thread asks all of them, and another unpacks what has arrived; the learner never waits for a node. An actor has at
+most two results that nobody has taken, and at most `cluster.waiting_chunks` wait at the learner.
 """
 
 import math

@@ -1,7 +1,6 @@
 """The gate of a run on a cluster: its matches are played on another node if there is room, and else by the learner.
 
 The learner leaves candidates in RUN/candidates, as trainers do in a run of several parts, and carries out the verdicts.
-So a run that is killed goes on with the match, or with what is left to do after it.
 """
 
 import shutil

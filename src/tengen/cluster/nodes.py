@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tengen.config.settings.cluster import ClusterSettings
+from tengen.config.settings.parts import ClusterSettings
 from tengen.errors import OptionError
 from tengen.words import counted
 

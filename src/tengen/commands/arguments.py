@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tengen import schema
-from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.config.settings.match import EngineSettings, PlaySettings
 from tengen.cores import cores
 from tengen.errors import TengenError
 

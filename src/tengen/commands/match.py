@@ -131,7 +131,7 @@ def _report(args: Namespace, match: "MatchFolder", games: Path, stopping: Any) -
 
 def _game_and_searches(args: Namespace, a: "PlayerSpec", b: "PlayerSpec") -> tuple[Any, list[Any]]:
     """The game, and how A and B search if they are networks; `--set` changes all of them."""
-    from tengen.config.override import read_overrides
+    from tengen.config.reader import read_overrides
     from tengen.config.settings.search import SearchSettings
     from tengen.match import player_spec, players
 

@@ -39,7 +39,6 @@ def run(args: Namespace) -> int:
 
 
 def _on_hosts(args: Namespace) -> int:
-    """Be one of the processes of a training."""
     import jax
 
     from tengen.jax_setup import keep_compiled

@@ -1,7 +1,9 @@
 """Loads and checks a configuration: a file, a shipped name or a dictionary, and overrides from the command line."""
 
 import copy
+import functools
 import inspect
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ from typing import Any, TypeVar
 
 from tengen import importing, schema
 from tengen.config import reader, source
-from tengen.config.override import Override, apply, read_overrides
+from tengen.config.reader import Override, apply, read_overrides
 from tengen.config.sections import Config
 from tengen.config.trainers import DQNConfig, TrainerConfig, rename_roles
 from tengen.errors import ConfigError, OptionError
@@ -98,6 +100,12 @@ def _config_class(name: Any, place: str) -> type[TrainerConfig]:
 def _load(cls: type[T], found: source.ConfigSource, document: reader.Document, overrides: Iterable[str]) -> T:
     applied, override_problems = _override(cls, document, overrides)
     places = _Places(found.label, document, applied)
+    for path, value, gone in schema.retired(cls, document.data):
+        key, place = schema.dotted(path), places.of(path).words
+        if any(override.path == path for override in applied):
+            override_problems.append(f"{key}: was removed, because {gone.why} ({place})")
+        elif value != gone.inactive:
+            _note(f"{key}: was removed, because {gone.why}; {schema.quote(value)} has no effect ({place})")
     instance, problems = _checked(cls, document.data, found.is_of_a_run)
     lines = [_line(p.path, p.message, places.in_file(p.line)) for p in document.problems]
     problems = [p for p in problems if not _is_unread(p.path, document)]
@@ -105,6 +113,12 @@ def _load(cls: type[T], found: source.ConfigSource, document: reader.Document, o
     if instance is None or lines or override_problems:
         raise ConfigError([text for _, text in sorted(lines, key=lambda line: line[0])] + override_problems)
     return instance
+
+
+@functools.cache  # a process may load the same file several times
+def _note(text: str) -> None:
+    """Tell the user; on standard error, unless the program that uses Tengen has its own logging."""
+    logging.getLogger("tengen").warning(text)
 
 
 def _checked(cls: type[T], data: Any, old: bool) -> tuple[T | None, list[schema.Problem]]:

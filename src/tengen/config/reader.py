@@ -1,22 +1,22 @@
-"""YAML text as plain data, with the line of every key and item.
+"""YAML text as plain data, with the line of every key and item; and settings of the command line (`--set`).
 
 A subset of YAML on purpose, so that nothing is guessed and every value stands where it applies. Words and numbers are
 those of YAML 1.2 (`no` is a word, `010` is not eight, `1e-3` is a number, a date is text); anchors, aliases, merge
-keys, tags and further documents are refused with a message.
-
-PyYAML supplies a stream of events, not a tree, so neither a million brackets nor an alias of aliases can hang the
-reader or overflow the stack: it stops at the first event that goes too deep.
+keys, tags and further documents are refused with a message. PyYAML supplies events, not a tree: reading stops at the
+first one that goes too deep.
 """
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import yaml
 
-from tengen.schema import Path, quote
+from tengen import redact, schema
+from tengen.errors import ConfigError
+from tengen.schema import Path, dotted, quote
 
 _MAX_DEPTH = 20
 
@@ -78,8 +78,6 @@ def plain(text: str) -> Any:
 
 
 class _Reader:
-    """Turns events into a document, one value at a time."""
-
     def __init__(self, events: Iterator[Any], document: Document) -> None:
         self._events = events
         self._document = document
@@ -95,7 +93,6 @@ class _Reader:
             raise _Unreadable("expected one YAML document, but a second one starts here", _line(event))
 
     def _value(self, event: Any, path: Path) -> Any:
-        """The value that begins with `event`."""
         if isinstance(event, yaml.AliasEvent):
             return self._refuse(path, f"the alias {quote(event.anchor)} is not supported, write the value", event)
         if event.anchor is not None:
@@ -167,3 +164,64 @@ def _raise_marked(error: yaml.MarkedYAMLError) -> NoReturn:
     context = f" {error.context}" if error.context else ""
     since = f" that begins on line {begun}" if begun != line else ""
     raise _Unreadable(f"not valid YAML: {error.problem}{context}{since}", line) from None
+
+
+_LONGEST = 100
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Override:
+    """One `--set`: the key that it names, the value for it, and how it was written."""
+
+    path: Path
+    value: Any
+    place: str
+
+
+def read_overrides(texts: Iterable[str]) -> tuple[list[Override], list[str]]:
+    """The overrides in these texts, and a message for each problem with the texts themselves."""
+    found: dict[Path, Override] = {}
+    problems: list[str] = []
+    for text in texts:
+        shown = redact.hide(text)
+        place = f"--set {shown if shown.isprintable() and len(shown) <= _LONGEST else quote(shown)}"
+        key, equals, value_text = text.partition("=")
+        path = tuple(part.strip() for part in key.split("."))
+        if not equals or not all(path):
+            problems.append(f"expected section.key=value ({place})")
+            continue
+        value = parse(value_text)
+        problems.extend(f"{dotted(path)}: {problem.message} ({place})" for problem in value.problems)
+        if path in found:
+            problems.append(f"{dotted(path)}: given twice ({found[path].place}, {place})")
+        elif not value.problems:
+            found[path] = Override(path, value.data, place)
+    return list(found.values()), problems
+
+
+def apply(override: Override, data: dict[str, Any]) -> str | None:
+    """Put the value into `data`; returns a message if that is impossible. Unknown keys are found by later checks."""
+    *sections, key = override.path
+    here: Any = data
+    for depth, name in enumerate(sections, start=1):
+        here = here.setdefault(name, {})
+        if not isinstance(here, dict):
+            section = dotted(override.path[:depth])
+            return f"{dotted(override.path)}: {section} is not a section ({override.place})"
+    if here.get(key) and isinstance(here[key], dict):
+        keys = ", ".join(dotted((*override.path, inner)) for inner in here[key])
+        return f"{dotted(override.path)}: a section cannot be set as a whole, only {keys} ({override.place})"
+    here[key] = override.value
+    return None
+
+
+def with_values(config: T, values: Mapping[Path, Any]) -> T:
+    """The configuration with other values of some settings. ConfigError if they do not fit together."""
+    data = schema.to_dict(config)
+    for path, value in values.items():
+        apply(Override(path, value, ""), data)
+    found, problems = schema.check(type(config), data)
+    if found is None:
+        raise ConfigError([f"{dotted(path)}: {message}" for path, message in problems])
+    return found

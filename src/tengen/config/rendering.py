@@ -49,7 +49,6 @@ def _entry(indent: str, name: str, value: Any) -> str:
 
 
 def _flow(value: Any) -> str:
-    """A value in YAML's flow style."""
     if dataclasses.is_dataclass(value):
         return f"{{{', '.join(f'{setting.name}: {_flow(v)}' for setting, v in schema.values(value))}}}"
     if isinstance(value, dict):

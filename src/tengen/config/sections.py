@@ -1,23 +1,20 @@
 """The configuration of a run of self-play, as one tree of sections. No setting has a default in a configuration file.
 
-The settings of each section are in config/settings: `search` in search.py, `train` in train.py and so on.
+The settings of each section are in config/settings: `search` in search.py, `train` in train.py and so on; those of runs
+in several parts in parts.py, `daemon` in data.py, `rating` in match.py.
 """
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 from tengen import nets, schema
-from tengen.config.settings.cluster import ClusterSettings
-from tengen.config.settings.daemon import DaemonSettings
-from tengen.config.settings.data import DataSection
-from tengen.config.settings.gate import GateSettings
+from tengen.config.settings.data import DaemonSettings, DataSection
+from tengen.config.settings.match import RatingSection
 from tengen.config.settings.net import NetSection
-from tengen.config.settings.rating import RatingSection
-from tengen.config.settings.ring import PipelineSettings
+from tengen.config.settings.parts import ClusterSettings, GateSettings, PipelineSettings, ShuffleSettings
 from tengen.config.settings.run import RULES_FIXED, GameSection, GoalSection, RunSection
 from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SearchStage, SelfplaySettings, named, resized, size, stage, stage_at
-from tengen.config.settings.shuffle import ShuffleSettings
 from tengen.config.settings.train import TrainSettings
 from tengen.errors import OptionError
 from tengen.schema import REQUIRED, setting

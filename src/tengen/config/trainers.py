@@ -12,8 +12,7 @@ from itertools import zip_longest
 from typing import Any, Literal
 
 from tengen import nets, schema
-from tengen.config.override import Override, apply
-from tengen.config.reader import Document
+from tengen.config.reader import Document, Override, apply
 from tengen.config.settings.roles import DQNRoleSettings, EvaluationSection, PlayersSection, RoleSettings
 from tengen.config.settings.run import RULES_FIXED, GameSection, GoalSection, RunSection
 from tengen.config.settings.train import CheckpointSettings

@@ -63,8 +63,6 @@ class ExchangePart(NamedTuple):
 
 @dataclass
 class _Out:
-    """A batch, and where its answers belong."""
-
     batch: Batch
     parts: tuple[ExchangePart, ...] = ()
     group: Group | None = None  # waits until its new games have versions

@@ -75,7 +75,6 @@ class ContextProgram:
         return self._begin(state, live)
 
     def _begin(self, state: GroupState, which: Array) -> GroupState:
-        """Think about the next moves of the games `which`."""
         draw, key = jax.random.split(state.key)
         return state._replace(thinking=self.thinking.begin(state.thinking, draw, which & state.live), key=key)
 

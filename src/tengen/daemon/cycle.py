@@ -1,8 +1,7 @@
 """The cycle of the daemon: wait for data, train, validate, save, export, upload, and wait again.
 
-It is a state machine on a separate thread. It receives commands as messages (`post`) and reports what happens as
-messages (`tell`); nothing that clients do can block it. After an error is reported, it goes on, or idles in stage ERROR
-until it is started again.
+It is a state machine on a separate thread, with messages in (`post`) and out (`tell`); nothing that clients do can
+block it. After an error is reported, it goes on, or idles in stage ERROR until it is started again.
 """
 
 import contextlib

@@ -1,11 +1,7 @@
-"""Upload methods: copying to a directory, a command, or HTTP PUT.
+"""Upload methods: copying to a directory, a command, or HTTP PUT (docs/daemon.md).
 
 `send` returns when the receiver has everything, and otherwise raises SendError with the reason. Then it may be sent
 again: a copy that is there already, or an answer 412 to `If-None-Match: *`, means that it had arrived.
-
-By HTTP, a connection is cut off at the deadline, however slowly the receiver reads or answers. The token comes from an
-environment variable and is only sent to the configured host, since redirects are not followed. A receiver's answer is
-left out of messages if it repeats any part of the token.
 """
 
 import base64
@@ -26,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tengen import files, redact
-from tengen.config.settings.daemon import UploadSettings
+from tengen.config.settings.data import UploadSettings
 from tengen.errors import TengenError
 from tengen.interop.lc0.exchange import FILE_NAME as LC0_FILE
 from tengen.nets.specs import FILE_NAME

@@ -1,8 +1,7 @@
 """A run of the daemon: its loader, its training, its exported networks and their uploads.
 
-Everything that must survive is in the checkpoint: how many networks there are, how far the current one is, and the
-number of chunks when its training began. The checkpoint also names the network, and export and upload are repeated
-under that name until both are done, so a daemon that is killed neither loses a network nor makes it twice.
+The checkpoint names the network that is being made, and how far it is. Export and upload are repeated under that name
+until both are done, so a daemon that is killed neither loses a network nor makes it twice.
 """
 
 import contextlib

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tengen import files, schema
-from tengen.config.settings.daemon import UploadSettings
+from tengen.config.settings.data import UploadSettings
 from tengen.daemon import senders
 from tengen.daemon.senders import Sender
 from tengen.nets.specs import FILE_NAME

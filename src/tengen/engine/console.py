@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from tengen.config.settings.engine import PlaySettings
+from tengen.config.settings.match import PlaySettings
 from tengen.data.records.records import file_name, save_records
 from tengen.engine.engine import Engine
 from tengen.errors import TengenError
@@ -83,7 +83,6 @@ class Console:
         return "new, undo, save FILE or quit? " if self._ended() else "your move? "
 
     def _execute(self, text: str) -> bool:
-        """Execute a line of input; False to stop."""
         word, _, rest = text.partition(" ")
         commands: dict[str, Callable[[str], None]] = {
             "help": self._help,
@@ -177,7 +176,6 @@ class Console:
         return f"You win{by}!" if person else f"{self._engine.found.name} wins{by}."
 
     def _winner(self) -> float:
-        """The result for player 0."""
         if self._resigned is not None:
             return 1.0 if self._resigned == 1 else -1.0
         return float(self._engine.game.returns(self._engine.state)[0])

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen import jax_setup, schema, search
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.config.settings.search import SearchSettings
 from tengen.cores import cores
 from tengen.engine import programs

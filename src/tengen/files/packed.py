@@ -1,9 +1,13 @@
-"""Unpacks data that may be damaged, cut off or far larger than it looks."""
+"""Packed files, whose data may be damaged, cut off or far larger than it looks."""
 
 import gzip
 import io
 import zlib
+from pathlib import Path
 from typing import Any
+
+from tengen import files
+from tengen.errors import TengenError
 
 try:
     from zlib_ng import zlib_ng as fast_zlib
@@ -73,3 +77,23 @@ def unpack(data: bytes, most: int, room: UnpackBuffer | None = None) -> bytes | 
     if len(found) > most:
         raise ValueError(f"unpacks to more than {most:,} bytes")
     return found
+
+
+_MOST_BYTES = 2 * 1024**3  # of an unpacked file
+_SMALL, _RATIO = 2**28, 50  # a file may unpack to the first, or to so many times its size: weights hardly shrink
+
+
+def read(path: Path, what: str) -> bytes:
+    """The content of a file, unpacked if it is a gzip file. `what` it should be is for messages of TengenError."""
+    try:
+        data = files.read_bytes(path, _MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise ValueError(f"more than {_MOST_BYTES:,} bytes")
+        return bytes(unpack(data, min(_MOST_BYTES, max(_SMALL, _RATIO * len(data)))))
+    except ValueError as error:
+        raise TengenError(f"{path}: not a whole {what}: {error}") from None
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file, gzipped if its name ends in .gz; the same data give the same file."""
+    files.write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)

@@ -29,7 +29,6 @@ class Bits(NamedTuple):
         return Bits(~self.low, ~self.high)
 
     def __getitem__(self, index: Any) -> "Bits":  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The same index of both words."""
         return Bits(self.low[index], self.high[index])
 
     def any(self) -> Bool[Array, "*shape"]:

@@ -111,7 +111,6 @@ class Chess(Game[ChessState]):
 
     @cached_property
     def _from_board(self) -> Callable[..., ChessState]:
-        """`_begin`, compiled."""
         return quick_jit(self._begin)
 
     def _begin(self, board: Board, ply: Any, clock: Any) -> ChessState:
@@ -192,7 +191,6 @@ class Chess(Game[ChessState]):
         return jnp.where(flags[:, None], jnp.asarray(self._other_keys), 0).sum(0, dtype=jnp.uint32)
 
     def _history(self, state: ChessState) -> UInt32[Array, "history 2"]:
-        """The list of positions including the current one."""
         here = np.arange(state.history.shape[0]) == state.moves % REVERSIBLE
         return jnp.where(here[:, None], state.recent[0], state.history)
 
@@ -210,7 +208,6 @@ class Chess(Game[ChessState]):
         return newer.sum(dtype=jnp.int32) + (older & (age <= state.clock)).sum(dtype=jnp.int32)
 
     def _ending(self, state: ChessState, codes: Array, moves: Moves, times: Array) -> Int8[Array, ""]:
-        """Why the game is over, or RUNNING."""
         stuck = ~moves.any()
         found = jnp.where(state.moves >= self.max_moves, LONGEST, RUNNING)
         found = jnp.where(too_little(codes, self.size), MATERIAL, found)

@@ -180,7 +180,6 @@ def _passing(setup: Setup, given: str) -> int:
 
 
 def _in_check(codes: np.ndarray, size: int) -> bool:
-    """Whether our king is attacked."""
     board = geometry(size)
 
     def squares(words: np.ndarray) -> list[int]:

@@ -38,8 +38,6 @@ class Moves(NamedTuple):
 
 
 class _Sides(NamedTuple):
-    """Sets of squares that the generator needs."""
-
     occupied: Bits
     mine: Bits
     straight: Bits  # their rooks and queens

@@ -12,7 +12,6 @@ _SUFFIX = re.compile(r"[+#!?]+$|\s*e\.p\.$")
 
 
 def _square(square: int, setup: Setup) -> str:
-    """`e4`, from White's side."""
     rank, file = divmod(square, setup.size)
     return f"{LETTERS[file]}{(rank if setup.turn == 0 else setup.size - 1 - rank) + 1}"
 

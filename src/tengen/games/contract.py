@@ -1,8 +1,4 @@
-"""What a game must have and which shapes its methods must give, checked without running them.
-
-`make` does this for every game that does not ship with Tengen, so that mistakes are found before a run begins.
-`tengen.testing.check_game` also plays.
-"""
+"""What a game must have and which shapes its methods must give, checked without running them."""
 
 import dataclasses
 import inspect

@@ -1,8 +1,4 @@
-"""The interface of a game, and the types that all games share.
-
-A game is a set of pure functions of ONE state; callers `vmap`. States are pytrees of small arrays and hold neither
-observations nor legal masks, because a search keeps one state per tree node.
-"""
+"""The interface of a game, and the types that all games share. See docs/architecture.md."""
 
 import abc
 import re
@@ -233,7 +229,6 @@ class Game(abc.ABC, Generic[State]):
 
     @cached_property
     def _legal_actions(self) -> Callable[[State], Array]:
-        """`legal_actions`, compiled."""
         return jax.jit(self.legal_actions)
 
     def _known_action(self, state: State, action: int) -> bool:

@@ -225,7 +225,6 @@ class Go(Game[GoState]):
         return PositionInfo(jnp.append(legal, ~over), observation, over, rules.results(score), score)
 
     def _planes(self, marks: Integer[Array, "*points"]) -> Bool[Array, "*points planes"]:
-        """The planes, given as bits of a number."""
         return ((marks[..., None] >> jnp.arange(self.planes_shape[2], dtype=marks.dtype)) & 1) > 0
 
     def step_and_look(self, states: GoState, actions: Moves, stay: Which | None = None) -> tuple[GoState, PositionInfo]:

@@ -101,7 +101,6 @@ def areas(chains: UInt[Array, " points"], size: int, suicide: bool) -> Bool[Arra
 
 @cache
 def _finding(size: int, suicide: bool) -> Callable[[Array], Array]:
-    """`areas` for a batch of boards."""
     plain = jax.vmap(partial(_areas, size=size, suicide=suicide))
     program = partial(go_gpu.areas, size=size, suicide=suicide)
     return joined(lambda chains: lax.platform_dependent(chains, cuda=program, default=plain))

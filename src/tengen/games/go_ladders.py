@@ -43,15 +43,11 @@ class Ladders(NamedTuple):
 
 
 class _Board(NamedTuple):
-    """A board, with what is needed to play on it."""
-
     chains: UInt[Array, "*batch points"]
     liberties: UInt8[Array, "*batch points"]  # of the chain at each stone, at most 3
 
 
 class _Node(NamedTuple):
-    """A position of a ladder."""
-
     board: _Board
     ko: Int16[Array, ""]
     priority: UInt8[Array, " points"]  # of the moves that may decide it; the highest is tried first, 0 not at all
@@ -92,8 +88,6 @@ def read(chains: UInt[Array, " points"], ko: Array, turn: Array, size: int, limi
 
 @cache
 def _reading(size: int, limits: LadderLimits) -> Callable[..., Ladders]:
-    """`read` for a batch of boards."""
-
     plain, program = (partial(reader, size=size, limits=limits) for reader in (_read_all, read_on_gpu))
 
     def choose(chains: Array, ko: Array, turn: Array) -> Ladders:
@@ -335,7 +329,6 @@ def _liberties(chains: Array, near: rules.Around, size: int) -> Int32[Array, " p
 
 
 def _room(mask: Array, size: int) -> Int32[Array, " points"]:
-    """How many of the neighbours of every point are in the mask."""
     return jnp.stack(rules.around(mask, size, False)).sum(0, dtype=jnp.int32)
 
 

@@ -71,7 +71,6 @@ class Othello(Game[OthelloState]):
         return OthelloState(stones, (1 - state.turn).astype(jnp.int8), over)
 
     def _sides(self, state: OthelloState) -> tuple[Bits, Bits]:
-        """The stones of the player to move and of the other."""
         first, second = Bits(*state.stones[0]), Bits(*state.stones[1])
         mine = Bits(*(jnp.where(state.turn == 0, a, b) for a, b in zip(first, second, strict=True)))
         theirs = Bits(*(jnp.where(state.turn == 0, b, a) for a, b in zip(first, second, strict=True)))

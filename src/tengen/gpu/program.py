@@ -1,11 +1,9 @@
-"""CUDA C++ kernels as JAX operations.
+"""CUDA C++ kernels as JAX operations, compiled with NVRTC when the function around them is lowered for a GPU.
 
     program = Program("games/go.cu", "go_move_and_look", threads=128, defines=(("SIZE", "9"),))
     outputs = call(program, inputs, [jax.ShapeDtypeStruct((64, 81), jnp.int16)], blocks=16)
 
-A kernel is compiled when the function around it is lowered for a GPU, with NVRTC, a library installed by `jax[cuda13]`
-that needs neither a GPU nor headers. JAX's launcher for Triton kernels, which takes any PTX, launches it. Its arguments
-are pointers: all inputs, then all outputs.
+The arguments of a kernel are pointers: all inputs, then all outputs.
 """
 
 import ctypes

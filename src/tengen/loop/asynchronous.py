@@ -4,8 +4,7 @@
         driver.run(stop)
     print(driver.reason)
 
-Parts know each other only through the run directory, so any of them may also run elsewhere. One driver of a run writes
-its metrics, which hold its time; drivers that join with some parts read the time from there.
+One driver of a run writes its metrics, which hold its time; drivers that join with some parts read the time from there.
 """
 
 import contextlib

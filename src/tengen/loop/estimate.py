@@ -18,8 +18,8 @@ import numpy as np
 
 from tengen import match as arena
 from tengen.config.sections import Config
-from tengen.config.settings.cluster import ClusterSettings
 from tengen.config.settings.match import MatchSettings
+from tengen.config.settings.parts import ClusterSettings
 from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
 from tengen.games.core import Game

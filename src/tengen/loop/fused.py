@@ -161,7 +161,6 @@ class Fused(RatedRun):
         self._rounds = PlayRounds(self.components.lanes, self.counts.sessions, start)
 
     def _open_networks(self) -> None:
-        """Open the networks and the rater, for the network as it has grown so far."""
         parts, net = self.components, self.config.net
         others = (net.grown(times).architecture() for times in range(len(net.growth) + 1) if times != self._grown)
         self._open_rater(parts.game, parts.spec, parts.evaluate, others)

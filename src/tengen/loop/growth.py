@@ -1,8 +1,7 @@
 """The network of a run that grows: in the course of it a larger one takes over, with all that the smaller one knows.
 
-The larger network is built and compiled while the smaller one still plays. Its checkpoints are in a folder of their
-own (`run/grown.py`), and the first of them is written before anything else changes: a run that is killed goes on with
-the larger network if that checkpoint is there, and otherwise grows again.
+The larger network is built and compiled while the smaller one still plays. Its first checkpoint is written before
+anything else changes: a run that is killed goes on with the larger network if it is there, and otherwise grows again.
 """
 
 from concurrent.futures import Future

@@ -158,7 +158,6 @@ class RatedRun(InProcessRun):
 
     @property
     def _progress(self) -> float:
-        """Share of the goal that is reached, for schedules."""
         goal, now = self.config.goal, self._now()
         share = goals.progress(replace(goal, minutes=None), now, self.trainer.step)
         if self._budget.goal is None:

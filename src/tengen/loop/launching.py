@@ -14,7 +14,7 @@ from tengen import games, nets
 from tengen.analysis import run_chart
 from tengen.config import provenance
 from tengen.config.sections import Config
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.config.source import RUN_FILE, as_config
 from tengen.config.trainers import TrainerConfig
 from tengen.errors import TengenError

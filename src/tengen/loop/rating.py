@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen.config.settings.rating import RatingSection
+from tengen.config.settings.match import RatingSection
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import TengenError
 from tengen.games.core import Game

@@ -1,8 +1,7 @@
 """Resuming a fused run from what an earlier process left in its directory, even if it was killed.
 
-A checkpoint is the state of learning with the counts at that moment and the number of the last chunk before it. Later
-chunks hold the counts of what was played for them. So every row on the disk counts once, and what was learned after
-the checkpoint is learned again.
+A checkpoint has the counts at its moment and the number of the last chunk before it; later chunks hold the counts of
+what was played for them. So every row on the disk counts once, and what was learned since is learned again.
 """
 
 from dataclasses import asdict, dataclass, replace

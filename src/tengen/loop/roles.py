@@ -1,8 +1,4 @@
-"""Training of roles as a run: progress, metrics, evaluations, checkpoints, networks, and resuming after a kill.
-
-What a step does depends on its number alone, so a run that was killed and resumes from a checkpoint learns what it
-would have learned without the interruption.
-"""
+"""Training of roles as a run: progress, metrics, evaluations, checkpoints, networks, and resuming after a kill."""
 
 import contextlib
 import inspect

@@ -99,7 +99,6 @@ class Sync(RatedRun):
         self._finish()
 
     def _play(self) -> None:
-        """Play until there are enough new rows or games, or a goal is reached."""
         ring, start = self.config.ring, self._now()
 
         def enough() -> bool:

@@ -276,7 +276,6 @@ def _move(
     chosen_a: Int[Array, " pairs"],
     chosen_b: Int[Array, " pairs"],
 ) -> DeviceTables:
-    """Play the moves that either player has chosen."""
     rows = jnp.arange(2)[:, None]
     at_a, at_b = ((rows == turn.row) & turn.which for turn in turns)
     actions = jnp.where(at_a, chosen_a, chosen_b).astype(jnp.int32)

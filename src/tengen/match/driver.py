@@ -1,8 +1,7 @@
 """Plays whole matches: on the device if both players live there, else at tables with engines.
 
-A match on the device is played in rounds from one set of openings, which depends on the key alone. All
-rounds have the same size, so that they share one compiled program, and each has its own key: a round that is played
-again gives the same games. Where the pairs cannot be divided evenly, the last round begins a few pairs early.
+A match on the device is played in rounds of the same size, which share one compiled program. Each has its own key: a
+round that is played again gives the same games. Where the pairs cannot be divided evenly, the last round begins early.
 """
 
 import contextlib

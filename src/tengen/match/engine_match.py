@@ -1,8 +1,7 @@
 """Matches in which at least one player is a foreign engine: many tables, each with a game, and a referee.
 
-Engines think in separate threads, several at once. A player of ours gets the positions of all tables that wait for it
-as one batch of a fixed size, empty places masked, so nothing is compiled twice. A player that breaks the rules, crashes
-or does not answer loses that game, and the others go on.
+Engines think in threads. A player of ours gets the positions of all tables that wait for it as one batch of a fixed
+size, so nothing is compiled twice. A player that breaks the rules, crashes or does not answer loses that game.
 """
 
 import time
@@ -271,7 +270,6 @@ class EngineMatch:
         return EngineOpinions(a, b)
 
     def _judged(self, table: GameTable, future: Future[EngineOpinions]) -> PlayedGame:
-        """A game that is over by the rules, which decide the result."""
         result, score = float(table.position.returns[table.number % 2]), self._referee.score(table.position)
         return self._played(table, result=result, score=score, opinions=future.result())
 

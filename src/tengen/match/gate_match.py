@@ -1,11 +1,7 @@
 """One match of the gate, played in rounds, and when it is decided: by the share of the points, or by a sequential test.
 
-Where the games cannot be divided evenly among the rounds, a few games fewer than allowed are played.
-
-The sequential probability ratio test compares two hypotheses, "A is `low` Elo stronger" and "A is `high` Elo stronger",
-by the logarithm of how much likelier the second makes the games. It looks at pairs of games with the same opening,
-since the games of a pair depend on each other. The scores of pairs are taken as normally distributed with an unknown
-variance (the generalised test of Van den Bergh, as used for chess programs).
+Where the games cannot be divided evenly among the rounds, a few games fewer than allowed are played. The test is the
+generalised one of Van den Bergh, over pairs of games with the same opening (docs/gate.md).
 """
 
 import math
@@ -16,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tengen.config.settings.gate import GateSettings
+from tengen.config.settings.parts import GateSettings
 from tengen.games.core import Game
 from tengen.games.players import Player
 from tengen.match.device_match import MatchLimits, MatchStanding, Stop

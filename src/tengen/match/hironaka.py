@@ -1,8 +1,7 @@
 """Hosts and agents of Hironaka's game: how soon they end it, tables of that, and which networks of a run are best.
 
-A host's rate is rho = games / rounds (docs/hironaka.md). A pair that was trained against itself alone can agree on a
-private game in which both look strong. So networks are judged by players that were not trained with them: the fixed
-ones, and networks from other times of the run.
+A pair that was trained against itself alone can agree on a private game in which both look strong. So networks are
+judged by players that were not trained with them: the fixed ones, and networks from other times of the run.
 """
 
 import itertools

@@ -1,19 +1,7 @@
-"""Chooses the next match, so that ratings become certain soonest.
+"""Chooses the next match, so that ratings become certain soonest; docs/rate.md has the formula.
 
-n games between i and j add n * w to what is known about the difference of their strengths, where w is p * (1 - p) for
-a chance p to win. So the covariance C of all strengths becomes, with d = e_i - e_j and v = d'Cd, the variance now:
-
-    C - (Cd)(Cd)' * n w / (1 + n w v)
-
-and the squares of all error bars shrink in sum by |Cd|^2 * n w / (1 + n w v). The pair with the largest gain plays.
-It is large where a difference is uncertain, where many other ratings depend on it, and where the two are about equally
-strong; a match whose result is known beforehand is worth nothing.
-
-As p itself is uncertain, w is its mean over what the difference may be: a normal distribution of variance v, for which
-the mean of the logistic curve is about another, flatter logistic curve.
-
-A network that has not played yet is assumed to be about as strong as the nearest one in the run that has (`SPREAD` says
-how nearly). That serves the choice alone; ratings do not use it.
+As the chance p to win is itself uncertain, w is the mean of p (1 - p) over what the difference of the two may be: a
+normal distribution of variance v, for which the mean of the logistic curve is about another, flatter logistic curve.
 """
 
 from collections.abc import Sequence

@@ -15,8 +15,7 @@ from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.errors import OptionError
 from tengen.games.core import Game, Observation
-from tengen.games.hironaka import Hironaka
-from tengen.games.hironaka_players import HOSTS, Fixed
+from tengen.games.hironaka import HOSTS, Fixed, Hironaka
 from tengen.games.players import First, Player, Random, Rule, draw
 from tengen.nets import evaluators, models, saving
 from tengen.nets.outputs import Evaluation

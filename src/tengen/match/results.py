@@ -2,8 +2,8 @@
 
     {"schema": 1, "a": "s1000", "b": "mcts:200", "wins": 70, "draws": 2, "losses": 28}
 
-A file holds one line of JSON per result, in the order in which the matches were played. Adding a result replaces the
-whole file by rename, so it is always complete. One process writes a file; several processes write several files.
+A file holds one line per result, in the order of the matches. Adding a result replaces the whole file by rename. One
+process writes a file; several processes write several files.
 """
 
 import functools

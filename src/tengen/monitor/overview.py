@@ -309,7 +309,6 @@ def goal_options(limits: Mapping[str, float | int]) -> list[str]:
 
 
 def _trained(base: Path) -> dict[str, Any] | None:
-    """The newest line in the metrics of the run's trainers."""
     lines = (metrics.last(path) for path in base.glob(f"train/*/{metrics.NAME}"))
     return max(filter(None, lines), key=lambda line: str(line["time"]), default=None)
 

@@ -102,7 +102,6 @@ class TotalsCounter:
         return known[3], known[4]
 
     def _keep(self) -> None:
-        """Write the memory, if there are many new counts."""
         if self._memory is None or self._new < _WORTH:
             return
         with contextlib.suppress(OSError):

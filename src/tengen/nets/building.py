@@ -12,8 +12,7 @@ from tengen.nets import custom, fitting
 from tengen.nets.blocks import PoolBias
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv, Dense
-from tengen.nets.lc0 import Lc0Network
-from tengen.nets.lc0_encoders import Lc0EncoderNetwork
+from tengen.nets.lc0 import Lc0EncoderNetwork, Lc0Network
 from tengen.nets.network import BoardNetwork, DenseNetwork, Network
 from tengen.nets.norms import Affine
 from tengen.nets.specs import Dtype, Spec

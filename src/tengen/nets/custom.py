@@ -1,12 +1,9 @@
-"""Networks that users bring: `net.name: package.module:function` in a configuration.
+"""Networks that users bring: `net.name: package.module:function` in a configuration. See docs/nets.md.
 
     def tiny(game, heads, rngs, width=16):  # `net.options: {width: 64}`; a parameter `dtype` is the number format
         return Tiny(game, rngs, width)      # a flax.nnx.Module: module(planes, scalars) -> nets.Outputs
 
-The module is called in flax's evaluation mode (`module.eval()`) by players, and in training mode (`module.train()`) by
-the learner; one whose `__call__` takes `train` is given it as well. Variables of any kind are kept: parameters
-(`nnx.Param`), which learn, batch statistics, and the random keys of dropout. A method `fold()`, if there is one,
-prepares a copy of the module for play, in place.
+Variables of any kind are kept: parameters (`nnx.Param`), which learn, batch statistics, and the random keys of dropout.
 """
 
 import inspect

@@ -92,8 +92,8 @@ class Layout:
     """How the actions of a game are laid out on its board: the first rule that fits the number of actions applies.
 
     - points: one action per point, row by row, then `extra` ones that belong to no point (pass, swap); or `per_point`
-      actions per point (chess: 73 ways to leave a square), numbered point by point unless there is a `numbering`.
-      Chess numbers only those that stay on the board, as Lc0 does.
+      actions per point, numbered point by point unless there is a `numbering`. Chess numbers only those that stay on
+      the board, as Lc0 does.
     - columns: as many actions as the board has columns (connect four).
     - dense: anything else; nothing is assumed.
     """

@@ -1,8 +1,7 @@
 """Beginning with the parameters of a saved network: of the same architecture, or of a smaller one that is grown.
 
-A grown network computes what the small one did (Net2Net, Chen and others, 2016). New channels have random weights, but
-nothing reads them yet: their outgoing weights are zero. New residual blocks end in a convolution of zeros, so they add
-nothing yet; new dense layers are the identity. All of these weights have gradients and learn from the first step.
+A grown network computes what the small one did (Net2Net, Chen and others, 2016; see docs/nets.md). All of its new
+weights have gradients and learn from the first step.
 """
 
 import re
@@ -55,8 +54,6 @@ def grown(small: Network, own: Game, net: Network, game: Game) -> tuple[Network,
 
 
 class _GrowingNet(NamedTuple):
-    """A network, its game, and its tensors by name."""
-
     net: Network
     game: Game
     tensors: Mapping[str, np.ndarray]

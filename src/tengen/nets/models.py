@@ -1,12 +1,9 @@
-"""Models of any framework: `python:package.module:function` wherever a network's path may stand.
+"""Models of any framework: `python:package.module:function` wherever a network's path may stand. See docs/match.md.
 
     def load(game):                                     # called once
         return lambda planes, scalars: (policy, value)  # called with every batch of positions
 
-`planes` (Bool[B, H, W, C]) and `scalars` (Float32[B, S]) are JAX arrays on the device where the search runs. Frameworks
-take them over without a copy: `torch.from_dlpack(planes)`, or on a CPU `np.asarray(planes)`. The answer comes back in
-the same way: `policy` [B, A] has the logits of all actions, `value` is [B] in [-1, 1] or [B, 3], logits of win, draw
-and loss, both from the side of the player to move. It may be a dictionary, too, or an object with these attributes.
+Arrays go to the model and come back without a copy.
 """
 
 from collections.abc import Callable, Iterator, Mapping

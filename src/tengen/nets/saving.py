@@ -213,7 +213,6 @@ def _check_game(file: Path, saved: NetworkFile, game: Game) -> None:
 
 
 def _shapes(file: Path, spec: Spec, game: Game) -> dict[str, jax.ShapeDtypeStruct]:
-    """The shape and type of every tensor that the network has."""
     try:
         return jax.eval_shape(named, nnx.state(shapes(spec, game)))
     except OptionError as error:

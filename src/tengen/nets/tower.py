@@ -1,8 +1,7 @@
-"""A whole residual tower as one GPU program (`tower.cu`), for Hopper GPUs.
+"""A whole residual tower as one GPU program (`tower.cu`), for Hopper GPUs. See docs/architecture.md.
 
-The program supports the usual networks for Go: plain residual blocks and blocks with global pooling, of 96 or 128
-channels. Its weights are packed when a network is folded. The layers themselves serve other devices and other towers,
-and tests compare with them.
+Its weights are packed when a network is folded. The layers themselves serve other devices and other towers, and tests
+compare with them.
 """
 
 import enum

@@ -35,8 +35,6 @@ _USUAL_STEM = 3
 
 
 class _Size(NamedTuple):
-    """The numbers behind one of KataGo's names."""
-
     pool_blocks: tuple[int, ...]
     pool_channels: int
     policy_channels: int

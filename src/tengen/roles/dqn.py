@@ -169,10 +169,7 @@ _LEARN = 100  # what random keys are for; see `Trainer`
 
 
 class DQNTrainer(Trainer[DQNConfig]):
-    """Double DQN on the device: a role's samples go into its buffer, and its network learns from batches of them.
-
-    What happens at a step only depends on its number, so 20 steps are the same as 10 steps and 10 more.
-    """
+    """Double DQN on the device: a role's samples go into its buffer, and its network learns from batches of them."""
 
     def __init__(self, config: DQNConfig, **given: Any) -> None:
         """As `Trainer`: the game, networks, players and reward may be given."""

@@ -1,8 +1,7 @@
-"""Thousands of games at once, in lockstep, for one of their roles.
+"""Thousands of games at once, in lockstep, for one of their roles: every step gives one sample per game.
 
 In all games of a lane it is the same role's turn. A step lets it act in every game, then the other role until it is the
-first one's turn again. So every step gives exactly one sample per game, even if a role moves twice or passes, and all
-samples are complete. Finished games are replaced by new ones at once.
+first one's turn again. Finished games are replaced by new ones at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -206,7 +205,6 @@ class FusedGame:
         return jax.vmap(self.game.to_play)(states) == self.game.roles.index(role)
 
     def _worth(self, role: str, states: Any, moved: Any) -> Float32[Array, " batch"]:
-        """The reward of these moves for the role."""
         done = jax.vmap(self.game.is_over)(moved)
         return jax.vmap(partial(self.reward, role))(states, moved, done).astype(jnp.float32)
 

@@ -1,9 +1,4 @@
-"""`Trainer`, the base class for trainers that users write. See docs/trainers.md.
-
-The roles of a game are its players, by the names that the rules give them (`Game.roles`): `black` and `white`, or one
-in a game for one player. Each has its own network, optimiser, schedules, replay buffer and games. A role without a
-section in the configuration is played by a network or a fixed player and never learns.
-"""
+"""`Trainer`, the base class for trainers that users write. See docs/trainers.md."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping

@@ -111,7 +111,6 @@ def _renamed(extra: Any, names: Mapping[str, str]) -> Any:
 
 
 def _attribute(name: str, names: Mapping[str, str]) -> str:
-    """The attribute's name with its role renamed."""
     found = [part for part in SCHEDULERS if name.endswith(f"_{part}")]
     role = name.removesuffix(f"_{found[0]}") if found else name
     return f"{names[role]}_{found[0]}" if found and role in names else name

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from tengen import files, schema
 from tengen.config.loading import load_any
-from tengen.config.override import read_overrides, with_values
+from tengen.config.reader import read_overrides, with_values
 from tengen.config.rendering import HEADER, render, render_value
 from tengen.config.sections import Config
 from tengen.config.source import RUN_FILE as _FILE
@@ -207,7 +207,6 @@ def _write(path: Path, config: AnyConfig, comments: Iterable[str]) -> None:
 
 
 def _rewrite(path: Path, config: AnyConfig, made: Iterable[SettingChange]) -> None:
-    """Write the file with these changes, and add them to the log."""
     comments = [line for line in changes.head(path) if line != HEADER.removeprefix("#").strip()]
     changes.append(path.parent, comments)  # those of a process that was killed before it did
     new = [change.comment for change in made]
@@ -265,7 +264,6 @@ def _among(key: schema.Path, names: Iterable[str]) -> bool:
 
 
 def _reason(rule: schema.Rule) -> str:
-    """Why a setting cannot change, and what to do instead."""
     if rule.change:
         return " (all processes of a run share this setting; `tengen set` changes it for all)"
     return f" (cannot change: {rule.fixed or 'what is there was made with it; begin a new run'})"

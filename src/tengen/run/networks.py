@@ -2,9 +2,8 @@
 
 RUN/models holds the networks that play. In a run of several parts, RUN/candidates holds those that wait for the gate,
 RUN/rejected those that lost there, and RUN/extra those that were never meant to play. A network is a folder with its
-parameters in FILE_NAME; it appears by renaming when it is complete. In a run of several parts it is called
-`<run>-<trainer>-s<samples>-d<rows>`. A verdict is written into the folder before it moves, so a candidate with a
-verdict only has to be moved.
+parameters in FILE_NAME, which appears by renaming. In a run of several parts it is called
+`<run>-<trainer>-s<samples>-d<rows>`, and its verdict is written into the folder before that moves.
 """
 
 import contextlib

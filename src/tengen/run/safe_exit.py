@@ -1,18 +1,11 @@
-"""Ending a process that was asked to stop in the middle of a call that no signal can interrupt.
-
-XLA compiles for minutes without returning to Python, so a check between two calls whether to stop would come too late.
-Code that compiles declares that, and what must be done before the process ends:
+"""Ending a process that was asked to stop in the middle of a call that no signal can interrupt, such as XLA's compiler.
 
     with safe_exit.before(flush):         # as long as there may be something to write
         with safe_exit.possible():        # nothing else is lost if the process ends here
             compile_for_minutes()
 
-The thread that receives the signal (`run/signals.py`) ends the process there:
-
-    if safe_exit.leave():
-        os._exit(143)
-
-There is one state for the whole process, because signals and exits concern all of it.
+The thread that receives the signal (`run/signals.py`) calls `leave` and ends the process there. There is one state for
+the whole process, because signals and exits concern all of it.
 """
 
 import contextlib

@@ -22,8 +22,7 @@ class Stopping:
     """While it is open, Ctrl-C (or SIGTERM) asks the program to end when it can, and a second one ends it at once.
 
     A separate thread listens, because Python's own handlers do not run while XLA compiles. Where work may be abandoned
-    (`run/safe_exit.py`), the thread ends the process itself, with the same exit code, after writing what must be
-    written and calling `on_leave`.
+    (`run/safe_exit.py`), the thread ends the process itself, with the same exit code, after calling `on_leave`.
 
     A process that was started by a driver (whose process ID is TENGEN_PARENT) also stops when the driver has died.
     """

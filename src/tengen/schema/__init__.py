@@ -13,7 +13,8 @@ dict[str, T], Any, dataclasses declared in the same way, and a word instead of a
 Limits apply to each item of a tuple.
 A class may define `check_together(self) -> Iterable[tuple[str, str]]`, giving (key, message) for rules across its
 settings; a key inside one of its sections is `section.key`. It is called only when each setting is valid by itself. A
-class attribute `moved` maps keys of earlier versions to `section.key`, where those settings are now. A classmethod
+class attribute `moved` maps keys of earlier versions to `section.key`, where those settings are now; `retired` maps
+those of settings that were removed to `Retired`, so that files which have them can be read. A classmethod
 `key_names(source)` gives the keys (`KeyNames`) of settings that files do not call by the names of their fields.
 """
 
@@ -28,6 +29,7 @@ from tengen.schema.declaration import REQUIRED as REQUIRED
 from tengen.schema.declaration import Declared as Declared
 from tengen.schema.declaration import KeyNames as KeyNames
 from tengen.schema.declaration import Path as Path
+from tengen.schema.declaration import Retired as Retired
 from tengen.schema.declaration import Rule as Rule
 from tengen.schema.declaration import before as before
 from tengen.schema.declaration import describe as describe
@@ -37,6 +39,7 @@ from tengen.schema.declaration import in_quotes as in_quotes
 from tengen.schema.declaration import key_names as key_names
 from tengen.schema.declaration import leaves as leaves
 from tengen.schema.declaration import quote as quote
+from tengen.schema.declaration import retired as retired
 from tengen.schema.declaration import setting as setting
 from tengen.schema.declaration import to_dict as to_dict
 from tengen.schema.declaration import unknown as unknown

@@ -26,6 +26,7 @@ from tengen.schema.declaration import (
     expected,
     key_names,
     quote,
+    retired_keys,
     shape,
     unknown,
 )
@@ -129,7 +130,7 @@ class _Checker:
                 if key in moved:
                     if new or not self.old:
                         self._report((*path, str(key)), f"is now {dotted((*path, *moved[key]))}")
-                elif key not in known:
+                elif key not in known and key not in retired_keys(cls):
                     self._report((*path, str(key)), unknown(self.noun, str(key), known))
         return instance
 

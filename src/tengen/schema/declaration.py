@@ -138,6 +138,31 @@ def before(cls: type) -> dict[str, Any]:
     return {setting.name: setting.rule.before for setting in describe(cls) if setting.rule.before is not ...}
 
 
+class Retired(NamedTuple):
+    """A setting that was removed."""
+
+    inactive: Any  # the value at which it did nothing
+    why: str  # it was removed
+
+
+def retired_keys(cls: type) -> Mapping[str, Retired]:
+    """The keys of the settings that were removed from the section `cls`."""
+    return getattr(cls, "retired", {})
+
+
+def retired(
+    cls: type, data: object, path: Path = (), names: KeyNames | None = None
+) -> Iterator[tuple[Path, Any, Retired]]:
+    """Every setting in `data` that was removed from `cls` or one of its sections: path, value, and what it was."""
+    if not isinstance(data, Mapping):
+        return
+    yield from (((*path, key), data[key], gone) for key, gone in retired_keys(cls).items() if key in data)
+    names = key_names(cls, data) if names is None else names
+    for section in (setting for setting in describe(cls) if setting.shape.section):
+        if (key := names.get((section.name,), section.name)) is not None:
+            yield from retired(section.shape.kind, data.get(key), (*path, key), below(names, section.name))
+
+
 def key_names(cls: type, source: Any) -> KeyNames:
     """The keys that a classmethod `key_names` of `cls` gives for `source`: its data or an instance."""
     named: Callable[[Any], KeyNames] | None = getattr(cls, "key_names", None)

@@ -29,8 +29,6 @@ def as_text(tree: Tree, game: int = 0, depth: int = 3, least_visits: int = 1) ->
 
 
 class _Reader:
-    """One tree of a batch, on the host."""
-
     def __init__(self, tree: Tree, game: int) -> None:
         self.game = tree.game
         self.one: Tree = jax.tree.map(lambda leaf: np.asarray(leaf[game]), tree)

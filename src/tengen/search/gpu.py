@@ -1,12 +1,7 @@
 """The walk and the backup as GPU programs (`tree.cu`): the same results as the plain versions.
 
-Below the root, the choice at a node depends only on the visits of its moves, which change only when a value is backed
-up through it. So after a backup the choice is computed again at the nodes on its path, and stored in `Tree.onward`; a
-walk reads one number per level. The network evicts the trees from all caches between two walks, so the number of
-dependent reads is what counts: the walk fetches the choices of all nodes at once and writes its trail down, and the
-backup reads all of that at once.
-
-The programs add one leaf per tree; several leaves are for few games, for which the plain version is fast enough.
+Choices below the root are computed after a backup and stored in `Tree.onward` (docs/architecture.md says why). The
+programs add one leaf per tree; several leaves are for few games, for which the plain version is fast enough.
 """
 
 import math
@@ -83,7 +78,6 @@ def _blocks(tree: Tree, per_tree: int = 1) -> int:
 
 
 def _flat(leaf: Array, axes: int) -> Array:
-    """All axes after the first `axes` as one."""
     return leaf.reshape(*leaf.shape[:axes], -1)
 
 

@@ -185,7 +185,6 @@ def _without_illegal(tree: Tree, moved: MovedRoots, which: Array) -> Tree:
 
 
 def _below(tree: Tree, root: Int32[Array, ""]) -> Bool[Array, " slots"]:
-    """Nodes in use at or below `root`."""
     slots = tree.visits.shape[0]
     index, in_use = jnp.arange(slots), _in_use(tree)
     parent = jnp.where(in_use & (index != root) & (tree.parent >= 0), tree.parent, index).astype(jnp.int32)

@@ -19,7 +19,7 @@ class History(NamedTuple):
     """B games of at most M moves; entries beyond a game's moves mean nothing."""
 
     ply: Int32[Array, " batch"]  # moves made so far
-    opening: Int32[Array, " batch"]  # how many of them were random, or of the game that this one branched off
+    opening: Int32[Array, " batch"]  # how many of them were random
     seed: UInt32[Array, "batch 2"]  # how the game began, see `start_of`
     action: Int16[Array, "batch moves"]
     player: Int8[Array, "batch moves"]  # who made it
@@ -77,20 +77,10 @@ def begun(history: History, openings: PreparedGames, which: Bool[Array, " batch"
     """Replace the games `which` by new ones."""
     moves = history.action.shape[1] - openings.actions.shape[1]
     actions = jnp.pad(openings.actions, ((0, 0), (0, moves)), constant_values=-1)
-    seed = jnp.where(which[:, None], openings.seed, history.seed)
-    return restarted(history, actions, openings.length, which)._replace(seed=seed)
-
-
-def restarted(
-    history: History,
-    actions: Int16[Array, "batch moves"],
-    length: Int32[Array, " batch"],
-    which: Bool[Array, " batch"],
-) -> History:
-    """Let the games `which` begin after the first `length` of these `actions`: their opening."""
     return history._replace(
-        ply=jnp.where(which, length, history.ply),
-        opening=jnp.where(which, length, history.opening),
+        ply=jnp.where(which, openings.length, history.ply),
+        opening=jnp.where(which, openings.length, history.opening),
+        seed=jnp.where(which[:, None], openings.seed, history.seed),
         action=jnp.where(which[:, None], actions, history.action),
         value=jnp.where(which[:, None], 0, history.value),
         full=history.full & ~which[:, None],
@@ -250,7 +240,7 @@ class Finished(NamedTuple):
     action: Int16[Array, "games moves"]
     value: Float[Array, "games moves"]  # for the player who moved; 0 in the opening
     length: Int32[Array, " games"]
-    opening: Int32[Array, " games"]  # how many of the moves were random, or of the game that it branched off
+    opening: Int32[Array, " games"]  # how many of the moves were random
     result: Float32[Array, " games"]  # for player 0
     extra: dict[str, Array]  # [G, ...]: facts for the record, see Game.record_facts
     games_count: Int32[Array, ""]

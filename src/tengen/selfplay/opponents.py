@@ -1,7 +1,6 @@
-"""Opponents: fixed players that make the moves of one side in some of the games.
+"""Opponents: fixed players that make the moves of one side in some of the games; only the other side's give rows.
 
-Two players that learn only from each other may end up with strategies that only work against each other. Opponents
-prevent that. Their moves are not learned from: these games only give rows for the other side.
+Two players that learn only from each other may end up with strategies that only work against each other.
 """
 
 import itertools

@@ -13,14 +13,11 @@ from tengen import search
 from tengen.config.settings.search import SearchSettings
 from tengen.config.settings.selfplay import SelfplaySettings, stage_at, stride
 from tengen.data.format.rows import RowFormat
-from tengen.games.batching import choose
 from tengen.games.core import Game, Observation
 from tengen.nets.outputs import Evaluation
 from tengen.search.result import SearchResult
 from tengen.search.tree import Tree
 from tengen.search.walk import row_at
-from tengen.selfplay import branches as branching
-from tengen.selfplay.branches import Branches
 from tengen.selfplay.history import (
     Finished,
     FinishedGames,
@@ -59,7 +56,6 @@ class Actor:
     budgets: Array  # Int32[2]: simulations of a full and of a cheap search
     evaluations: Array  # Float32: positions evaluated for a search
     failed: Array  # Int32: searches without a value or a move, because the network gave no finite numbers
-    branches: Branches | None  # where the next games may begin; None: all begin anew
     key: Array
 
 
@@ -98,7 +94,6 @@ class Selfplay:
         return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves((shapes, out)) if leaf.dtype.itemsize)
 
     def _start(self, key: Array) -> Actor:
-        """New games, with the first searches about to begin."""
         games = self.settings.games
         opening, begin, key = jax.random.split(key, 3)
         openings = prepare(self.game, self.settings, games, opening)
@@ -114,16 +109,9 @@ class Selfplay:
             budgets=self._budgets,
             evaluations=jnp.float32(0),
             failed=jnp.int32(0),
-            branches=self._branches(None),
             key=key,
         )
         return self._begin(actor, begin, everywhere)
-
-    def _branches(self, known: Branches | None) -> Branches | None:
-        """Those of an actor that plays on, if they are wanted."""
-        if not self.settings.branch_share:
-            return None
-        return known or branching.none(self.game, self.settings.games)
 
     def _adopt(self, actor: Actor, states: Any) -> Actor:
         """Continue the games of an actor that was made with other settings; its searches begin again at `states`.
@@ -132,8 +120,7 @@ class Selfplay:
         """
         begin, key = jax.random.split(actor.key)
         tree = search.plant(self.game, self.searching, states)
-        branches = self._branches(actor.branches)
-        actor = replace(actor, tree=tree, budgets=self._budgets, branches=branches, key=key)
+        actor = replace(actor, tree=tree, budgets=self._budgets, key=key)
         return self._begin(actor, begin, jnp.ones(self.settings.games, bool))
 
     @property
@@ -183,7 +170,7 @@ class Selfplay:
         choose, begin, key = jax.random.split(actor.key, 3)
         actor = replace(actor, tree=tree, key=key, evaluations=actor.evaluations + evaluated)
         actor, moved = self._move(parameters, actor, choose)
-        actor, finished, replaced = self._end(actor, openings, session, finished, jax.random.fold_in(begin, 1))
+        actor, finished, replaced = self._end(actor, openings, session, finished)
         return self._begin(actor, begin, moved | replaced), finished
 
     def _move(self, parameters: Any, actor: Actor, key: Array) -> tuple[Actor, Array]:
@@ -195,8 +182,6 @@ class Selfplay:
         moves = (tree.done >= tree.budget) & ~look.over
         fall = 0.5 ** (actor.history.ply / settings.halving_plies)
         temperature = settings.last_temperature + (settings.temperature - settings.last_temperature) * fall
-        if actor.branches is not None:  # the first move should be another one than before
-            temperature = jnp.where(actor.history.ply == actor.branches.begun, settings.temperature, temperature)
         result = search.summarise(tree, key, temperature)
         player = jax.vmap(game.to_play)(states)
         action, theirs = answer(self.opponents, self.seats, result.action, player, states, moves, key)
@@ -216,12 +201,6 @@ class Selfplay:
             facts |= network_facts(self.evaluate, parameters, look.observation)
             policy = jnp.where(look.legal, result.policy, -1)
             moment = moment._replace(policy=policy, facts=facts)
-        branches = actor.branches
-        if branches is not None:
-            open_yet = jnp.clip(1 - jnp.abs(result.value), 0, 1)  # little can be learned where all is decided
-            weight = jnp.where(moves & moment.full, result.surprise * open_yet, 0)
-            drawn = jax.random.fold_in(key, 1)
-            branches = branching.consider(branches, states, actor.history.ply, weight, drawn)
         failed = actor.failed + (moves & ~(jnp.isfinite(result.value) & (result.action >= 0))).sum()
         history = remember(actor.history, moment, moves)
         lead = jnp.where(moves, _longer(actor.lead, moment, settings.decided_value), actor.lead)
@@ -229,10 +208,10 @@ class Selfplay:
             tree = search.advance(tree, action, moves)
         else:
             tree = search.restart(tree, jax.vmap(game.step)(states, action), moves)
-        return replace(actor, tree=tree, history=history, lead=lead, failed=failed, branches=branches), moves
+        return replace(actor, tree=tree, history=history, lead=lead, failed=failed), moves
 
     def _end(
-        self, actor: Actor, openings: PreparedGames, session: Array, finished: Finished, key: Array
+        self, actor: Actor, openings: PreparedGames, session: Array, finished: Finished
     ) -> tuple[Actor, Finished, Array]:
         """Replace the games that are over, as far as there is room, by new ones; also returns Bool[B]: where."""
         states = actor.tree.states(actor.tree.root)
@@ -253,19 +232,10 @@ class Selfplay:
         gone = over & ~waiting
         number = jnp.cumsum(gone) - 1
         fresh = openings.take(actor.begun.astype(jnp.int32) + number)
-        first, history, branches = fresh.states, actor.history, actor.branches
-        anew = gone
-        if branches is not None:
-            again = gone & (branches.ply >= 0) & (jax.random.uniform(key, gone.shape) < self.settings.branch_share)
-            anew = gone & ~again
-            first = jax.tree.map(partial(choose, again), branches.states, first)
-            history = branching.rewound(history, branches, again)
-            branches = branching.replaced(branches, gone, again)
         actor = replace(
             actor,
-            tree=search.restart(actor.tree, first, gone),
-            history=begun(history, fresh, anew),
-            branches=branches,
+            tree=search.restart(actor.tree, fresh.states, gone),
+            history=begun(actor.history, fresh, gone),
             lead=jnp.where(gone, 0, actor.lead),
             number=jnp.where(gone, actor.begun + number.astype(jnp.uint32), actor.number),
             begun=actor.begun + gone.sum(dtype=jnp.uint32),
@@ -281,7 +251,6 @@ class Selfplay:
         return finish(self.game, self.form, history, last, number, extra, real, **weighing)
 
     def _begin(self, actor: Actor, key: Array, which: Array) -> Actor:
-        """Begin the next searches of the games `which`, full ones or cheap ones."""
         settings = self.settings
         draw, noise = jax.random.split(key)
         decided = jnp.abs(actor.lead) >= _DECIDING

@@ -1,7 +1,6 @@
 """Runs a sweep from its first trial to its last, across interruptions.
 
-A round is written before it is run, and the result of a trial as soon as it is known. So a new driver sees which trials
-of the current round have no result and runs those; each continues where it stopped.
+A round is written before it is run, and the result of a trial as soon as it is known.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,4 @@
-"""Trials on a Ray cluster. Ray places them, and restarts them elsewhere when a worker or a node dies.
-
-A trial runs in the sweep's folder if its node sees that folder; otherwise its run directory is sent to the node and
-back.
-"""
+"""Trials on a Ray cluster. Ray places them, and restarts them elsewhere when a worker or a node dies."""
 
 import contextlib
 import io

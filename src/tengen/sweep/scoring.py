@@ -1,8 +1,7 @@
 """The scores of trials: a figure from their metrics, or their strength on one scale for all of them.
 
-The ratings of single runs have no common scale: how strong `mcts:100` is against `random` is estimated again in each
-run, from the few games of its own networks. So the matches of all trials are rated together, with the references as
-common players.
+The ratings of single runs have no common scale, because each estimates again how strong `mcts:100` is. So the matches
+of all trials are rated together, with the references as common players.
 """
 
 import re

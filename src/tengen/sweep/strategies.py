@@ -1,10 +1,7 @@
 """Strategies: which trials come next, with which settings and budget, from the scores of earlier ones.
 
-A sweep is a sequence of rounds. A strategy is a pure function from the rounds so far, each with the scores of its
-trials, to the next round. It has no state, and its random numbers only depend on the seed and the round. So only the
-rounds, which are plain data, have to be kept, and the same rounds always lead to the same next one.
-
-A budget is a total over all rounds of a trial; the budget of the plan is that of a full trial.
+A strategy is a pure function from the rounds so far, each with the scores of its trials, to the next round; its random
+numbers depend on the seed and the round alone.
 """
 
 import math

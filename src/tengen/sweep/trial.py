@@ -1,11 +1,8 @@
 """One trial: an ordinary `tengen run` in its own folder, its measurements, and the executor that runs it.
 
-    result = run_trial(TrialSpec("003", "sweeps/x/config.yaml", ("goal.steps=500",), "sweeps/x/trials/003", "003.log"))
-
 Input and output are plain data, and nothing else is shared with the caller, so any executor on any machine that sees
 the folder can run a trial. An interrupted trial continues when it is run again, and one that has used up its budget
-ends at once. `LocalExecutor` runs trials as processes on this machine, each with a share of its GPUs and cores;
-`RayExecutor` (sweep/ray_executor.py) runs them on a cluster.
+ends at once.
 """
 
 import contextlib

@@ -14,7 +14,7 @@ from tengen import games, importing, schema
 from tengen.errors import OptionError
 from tengen.games import contract
 from tengen.games.core import Game
-from tengen.testing import playing, recording, symmetries, texts
+from tengen.testing import playing, symmetries, texts
 
 _BATCH = 32
 _FEW = 8
@@ -49,7 +49,7 @@ def check_game(game: type[Game] | Game, **options: object) -> tuple[str, ...]:
 
 
 def look(
-    game: Game, batch: int, played: recording.PlayedGames | None = None, mirrored: symmetries.Mirrored | None = None
+    game: Game, batch: int, played: playing.PlayedGames | None = None, mirrored: symmetries.Mirrored | None = None
 ) -> tuple[list[str], list[str]]:
     """Problems and notes from playing that many games at once, or from these; `mirrored` gives starts, if it must."""
     played = _recorded(game, batch) if played is None else played
@@ -89,15 +89,14 @@ def check_elsewhere(check: Callable[..., None], name: str, *more: Any) -> None:
         raise OptionError(told.strip() if known else f"{name}: cannot be checked: {told[-300:].strip()}")
 
 
-def _recorded(game: Game, batch: int) -> recording.PlayedGames:
+def _recorded(game: Game, batch: int) -> playing.PlayedGames:
     try:
-        return recording.record(game, recording.start(game, batch), seed=1)
+        return playing.record(game, playing.start(game, batch), seed=1)
     except Exception as error:
         raise contract.BadGame(game.name, [f"a game cannot be played: {importing.explain(error)}"]) from error
 
 
 def _guarded(found: Iterator[str], what: str) -> list[str]:
-    """The problems; an exception is one too."""
     problems = []
     try:
         for problem in found:

@@ -10,8 +10,7 @@ import numpy as np
 
 from tengen.games import contract
 from tengen.games.core import Game, Symmetry
-from tengen.testing.playing import moment
-from tengen.testing.recording import PlayedGames, record
+from tengen.testing.playing import PlayedGames, moment, record
 
 Mirrored = Callable[[Game, Symmetry, PlayedGames], Any]
 """The starting positions [B, ...] seen through a symmetry; None if they cannot be made."""

@@ -10,8 +10,7 @@ import numpy as np
 from tengen import importing
 from tengen.games import contract
 from tengen.games.core import Game
-from tengen.testing.playing import problem
-from tengen.testing.recording import PlayedGames, record
+from tengen.testing.playing import PlayedGames, problem, record
 
 GARBAGE = ("", "\n\n", "garbage", "to play: x", "\x00\ud7ff", "1 2 3\n" * 30, ":" * 9)
 _UNREADABLE = "positions cannot be read from text"  # what a game says that reads none

@@ -66,7 +66,6 @@ def checked_start(net: nets.Network, game: Game, start_from: str | None) -> nets
 
 @jax.jit
 def _keys(seed: Array) -> tuple[Array, Array]:
-    """Those of the new network and of learning."""
     first, second = jax.random.split(jax.random.key(seed))
     return first, second
 

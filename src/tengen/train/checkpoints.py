@@ -1,8 +1,7 @@
 """Checkpoints of a training: written in the background by orbax, checked when they are read.
 
 One that cannot be read, or that holds numbers that are not finite, is set aside (renamed to *.corrupt) and reported,
-and the one before it is used. A checkpoint appears under its name only when it is complete, so a killed process leaves
-only good ones.
+and the one before it is used. A checkpoint appears under its name only when it is complete.
 """
 
 import json

@@ -1,7 +1,7 @@
 """One learner on the devices of several hosts, as processes that `jax.distributed` connects.
 
-Process 0 is the trainer: only it reads and writes files, and it decides. Before each computation on the devices of all
-hosts it announces it, with the data, and the others do the same (`train/following.py`).
+Process 0 is the trainer. Before each computation on the devices of all hosts it announces it, with the data, and the
+others do the same (`train/following.py`).
 """
 
 import json

@@ -1,7 +1,7 @@
 """Learning as a pure function: state and batch in, state and figures out; on one device or on all of them.
 
-The batch is split over the devices, and the parameters are on each of them. The program is written as if there were one
-device, and XLA adds the communication: batch norms see the whole batch, and losses do not depend on how many there are.
+The program is written as if there were one device, and XLA adds the communication: batch norms see the whole batch, and
+losses do not depend on how many there are.
 """
 
 import copy
@@ -109,7 +109,6 @@ class Learner:
         self._judge = jax.jit(self._judged)
 
     def _as_arrays(self) -> Numbers:
-        """The numbers of the settings that are arguments of the compiled step."""
         found = optimizers.numbers(self.settings.optimizer) | {"average_decay": self.settings.average_decay}
         return _spread({name: np.float32(value) for name, value in found.items()}, self.everywhere)
 
@@ -217,7 +216,6 @@ class Learner:
     def _given(
         self, state: LearnerState, numbers: Numbers, batch: Mapping[str, Array], key: Array
     ) -> tuple[LearnerState, Figures]:
-        """One step on this batch."""
         return once(lambda _, state, packs: self._learn(state, packs, numbers, batch, key), state)
 
     def _drawn(
@@ -255,7 +253,6 @@ class Learner:
     def _learn(
         self, state: LearnerState, packs: Packings, numbers: Numbers, batch: Mapping[str, Array], key: Array
     ) -> tuple[LearnerState, Figures]:
-        """One step of a packed state."""
         rows = self._augmented(batch, jax.random.fold_in(jax.random.fold_in(key, 2), state.step))
         rows = lax.with_sharding_constraint(rows, self.split)
         gradient = jax.grad(partial(self._loss, rows=rows), has_aux=True)
@@ -336,7 +333,6 @@ def _added(one: Figures, other: Figures) -> Figures:
 
 @jax.jit
 def _copied(tree: Any) -> Any:
-    """All arrays copied, by one program."""
     return jax.tree.map(jnp.copy, tree)
 
 

@@ -1,8 +1,6 @@
-"""The losses: one per head, each a mean over the rows that have its target.
+"""The losses: one per head, each a mean over the rows that have its target, weighted by the weights of the rows.
 
-Every row counts by its weight, in every head, and by weights of single targets where rows have them. A head's loss is
-divided by the total weight of the rows that have its target, not by the size of the batch, so that only `LossSettings`
-decides how heads compare, however many rows lack a target.
+So only `LossSettings` decides how heads compare, however many rows lack a target.
 """
 
 import math

@@ -83,7 +83,6 @@ def _matrix(kernel: Array) -> Array:
 
 
 def _kernel(matrix: Array, shape: Shape) -> Array:
-    """Undoes `_matrix`."""
     inputs, outputs = math.prod(shape[:-1]), shape[-1]
     if outputs > inputs:
         return matrix.reshape(shape)

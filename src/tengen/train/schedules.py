@@ -15,8 +15,7 @@ With t the step, and `left` the share of the way from `initial` to `final` that 
 
 AlphaZero's learning rate also warms up, may fall with the progress of the run, and may wait for plateaus of the loss.
 
-Trainers also accept the user's own schedules (`trainer.black_lr_scheduler = function`): any callable from the step to
-a number. One with `state_dict()` and `load_state_dict(state)`, as in PyTorch, is saved with its state.
+Trainers also accept the user's own schedules: any callable from the step to a number (docs/trainers.md).
 """
 
 import json

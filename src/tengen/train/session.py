@@ -1,14 +1,11 @@
 """A training session: resume from the newest good checkpoint, learn a little at a time, save, and close.
 
-    session = TrainingSession(trainer, folder, settings.checkpoints, say)
-    session.extras                                  # what the checkpoint was saved with; None for a new training
-    with session.watching():
-        session.learn(session.pace.units)           # about a second of learning
-    session.checkpoint({"epoch": 3})
-    session.close()
-
-The fused loop, the train part, the daemon and runs of roles all use one of these. They decide how many steps to take
-and what to save besides the trainer's own state; the rest is here.
+session = TrainingSession(trainer, folder, settings.checkpoints, say)
+session.extras                                  # what the checkpoint was saved with; None for a new training
+with session.watching():
+    session.learn(session.pace.units)           # about a second of learning
+session.checkpoint({"epoch": 3})
+session.close()
 """
 
 import contextlib

@@ -281,7 +281,6 @@ def charts(tables: Mapping[str, Mapping[str, Sequence[Any]]], players: Sequence[
 
 
 def _labels(names: Iterable[str], prefix: str) -> dict[str, str]:
-    """Columns that begin with a prefix, each with its name as words."""
     return {name: name.removeprefix(prefix).replace("_", " ") for name in names if name.startswith(prefix)}
 
 

@@ -200,7 +200,6 @@ class RunReader:
         return self._once("settings", self.base / source.RUN_FILE, read)
 
     def _networks(self, own: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        """All networks, the newest first."""
         rated = {one["name"]: one for one in (own or {}).get("players", ())}
         found = []
         for state, folder in _STATES.items():

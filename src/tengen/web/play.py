@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from tengen.analysis import analysis, query
-from tengen.config.settings.engine import EngineSettings
+from tengen.config.settings.match import EngineSettings
 from tengen.data.records import moves
 from tengen.data.records.records import Record, RecordError, load_variations
 from tengen.engine.engine import Engine, NetworkView, SearchReport

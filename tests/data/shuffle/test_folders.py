@@ -10,7 +10,7 @@ import pytest
 
 from tengen import files
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.config.settings.parts import ShuffleSettings
 from tengen.data.format.chunk import write_chunk
 from tengen.data.shuffle import folders
 from tengen.data.shuffle.folders import Shuffle, ShuffleGone, clean, newest

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from tengen import games
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.config.settings.parts import ShuffleSettings
 from tengen.data.format import chunk
 from tengen.data.format.archive import Archive
 from tengen.data.format.chunk import read_chunk, write_chunk

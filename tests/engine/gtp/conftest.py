@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tengen.config.settings.engine import PlaySettings
+from tengen.config.settings.match import PlaySettings
 from tengen.engine.gtp import commands
 from tengen.run.networks import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tengen.config.settings.engine import PlaySettings
+from tengen.config.settings.match import PlaySettings
 from tengen.engine.gtp.commands import GtpCommands, make
 from tengen.run.networks import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller

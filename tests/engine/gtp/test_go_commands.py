@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tengen.config.settings.engine import PlaySettings
+from tengen.config.settings.match import PlaySettings
 from tengen.engine.gtp.commands import make
 from tengen.run.networks import FoundNetwork
 from tests.helpers.gtp_dialogue import Controller

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tengen.commands import main
-from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.config.settings.match import EngineSettings, PlaySettings
 from tengen.engine.engine import Candidate, SearchReport
 from tengen.engine.uci import session
 from tengen.engine.uci.session import UciPosition, UciSession
@@ -263,7 +263,7 @@ def test_lines_from_a_file_get_their_last_answer() -> None:
 _STANDARD = """
 from types import SimpleNamespace
 from tests.engine.uci.test_session import Slow
-from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.config.settings.match import EngineSettings, PlaySettings
 from tengen.engine.uci import session
 session.find = lambda net: SimpleNamespace(name=net)
 session.make = lambda found, settings: Slow()

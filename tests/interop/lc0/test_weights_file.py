@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tengen.errors import TengenError
-from tengen.interop import packed, protobuf
+from tengen.files import packed
+from tengen.interop import protobuf
 from tengen.interop.lc0 import weights_file
 from tests.oracles import lc0_network as oracle
 

@@ -4,10 +4,10 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tengen.errors import OptionError
-from tengen.schema import setting
+from tengen.schema import Retired, setting
 
 _SIZE = re.compile(r"([1-9][0-9]?):(0?\.[0-9]+)(?::(-?[0-9]+(?:\.[05])?))?")
 _STAGE = re.compile(r"(0?\.[0-9]+):([1-9][0-9]{0,4})/([1-9][0-9]{0,4})(?::([0-9]{1,3}(?:\.[0-9]+)?))?")
@@ -78,6 +78,8 @@ def resized(options: dict[str, Any], to: BoardSize) -> dict[str, Any]:
 class SelfplaySettings:
     """The defaults suit one GPU."""
 
+    retired: ClassVar = {"branch_share": Retired(0.0, "games that branched off others made no network stronger")}
+
     games: int = setting(
         4096, "games played at once; on a CPU fewer if the network is large", low=1, high=1_000_000, change="start"
     )
@@ -117,13 +119,6 @@ class SelfplaySettings:
     )
     reuse: bool = setting(True, "keep the subtree of the move that was played")
     opening_moves: int = setting(4, "most random moves at the start of a game", low=0, high=100)
-    branch_share: float = setting(
-        0.0,
-        "share of the games that begin at a position of the game before, where the search surprised the network",
-        low=0,
-        high=0.99,
-        before=0.0,
-    )
     temperature: float = setting(1.0, "temperature of the first move (0: the best move)", low=0, high=10)
     last_temperature: float = setting(0.1, "temperature late in the game", low=0, high=10)
     halving_plies: float = setting(

@@ -1,12 +1,7 @@
 """The arrays in an `.npz`, read from files that may be damaged or malicious.
 
-An `.npz` is a zip of `.npy` files. The headers of a zip can be wrong on purpose: a few kilobytes may claim, or unpack
-to, gigabytes. So everything is first compared with something that cannot lie, the size of the file:
-
-- members are stored or deflated, and deflating shrinks no more than 1032 times; other methods shrink without limit
-- members do not overlap, so that all of them together are no longer than the file
-- an array's shape and type are compared with what they must be before there is memory for it
-- no more is unpacked than was announced
+The headers of a zip can be wrong on purpose: a few kilobytes may claim, or unpack to, gigabytes. So everything is first
+compared with something that cannot lie, the size of the file (docs/data.md): deflating shrinks no more than 1032 times.
 
 Python's `zipfile` only lists the members. Unpacking is faster here, which matters when thousands of chunks are read.
 """

@@ -1,8 +1,7 @@
-"""Chunks: files of many rows, whole games only.
+"""Chunks: files of many rows, whole games only (docs/data.md).
 
-A chunk is an `.npz`: a zip of one `.npy` per field (docs/data.md), and `meta`, JSON as UInt8 bytes. It contains no
-pickles, and the reader supports none. Everything is checked before it is used, because files are cut short, mixed up
-and written by other programs. Files of KataGo (format/katago.py) and Lc0 (format/lc0.py) are read as chunks, too.
+Everything is checked before it is used, because files are cut short, mixed up and written by other programs. Files of
+KataGo (format/katago.py) and Lc0 (format/lc0.py) are read as chunks, too.
 """
 
 import contextlib

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _IdentityJson:
-    """The keys of a JSON file that identify a game."""
-
     game: str
     version: int
     options: dict[str, Any]

@@ -226,7 +226,6 @@ def _chosen(block: np.ndarray, begin: int, kept: np.ndarray) -> np.ndarray:
 
 
 def _side(archive: Archive) -> int:
-    """Points along a side of KataGo's largest board, `dataBoardLen`."""
     return archive.header("valueTargetsNCHW")[0][-1]
 
 

@@ -1,9 +1,8 @@
 """Games of Tengen's self-play as Lc0's training records, with a chunk for each game.
 
-Lc0 needs every position of a game that was searched. Those that Tengen does not learn from, such as the positions of
-cheap searches, are written with the mark HISTORY_ONLY, and readers leave them out. Tengen's search averages values, but
-neither chances of a draw nor moves left: these are the network's for the position, and count for its best and its
-played move, too, unless that move ends the game.
+Lc0 needs every position that was searched. Those that Tengen does not learn from are written with the mark
+HISTORY_ONLY, and readers leave them out. Chances of a draw and moves left, which Tengen's search does not average, are
+the network's for the position, also for its best and its played move, unless that move ends the game.
 """
 
 from collections.abc import Iterator, Mapping

@@ -219,8 +219,6 @@ class Loader(contextlib.AbstractContextManager["Loader"]):
 
 
 class _Sorter(Channel[list[FoundFile]]):
-    """Gives files to the splits that their names belong to."""
-
     def __init__(self, pipelines: "Mapping[Split, _Pipeline]", settings: LoaderSettings) -> None:
         super().__init__(None, "files")
         self._pipelines, self._settings = pipelines, settings
@@ -303,7 +301,6 @@ class _Pipeline:
         return self.files.passed_over if isinstance(self.files, NewestFiles) else 0
 
     def _useless(self) -> None:
-        """A file gave nothing to the pool."""
         if isinstance(self.files, NewestFiles) and self._chunks.waiting < self._settings.pool_chunks:
             self.files.bring_back()
 

@@ -91,10 +91,8 @@ class _PooledChunk:
 class Pool(Channel[Arrived]):
     """Whole chunks in random order: takes chunks with at least one row, gives `Picked`.
 
-    From an endless source the pool keeps the newest chunks and goes through them again and again, each pass in another
-    order; new chunks join the current pass. From a source that ends, each chunk leaves when all its rows were given. A
-    chunk gives its rows in pieces, a share at a time and in random order, so that no row is given a second time before
-    all others of its chunk were.
+    From an endless source the pool keeps the newest chunks and goes through them for ever, each pass in another order;
+    new chunks join the current pass. From a source that ends, each chunk leaves when all its rows were given.
     """
 
     def __init__(self, chunks: int, start: int, share: float, *, endless: bool, numbers: np.random.Generator) -> None:

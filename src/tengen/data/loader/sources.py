@@ -100,8 +100,6 @@ class FileList:
 
 @dataclass(frozen=True)
 class _FolderListing:
-    """The content of one folder."""
-
     changed: int  # the folder's time of change, in ns
     settled: bool  # nothing had changed since the listing before
     files: dict[str, tuple[int, str]] = field(default_factory=dict)  # name -> inode, key
@@ -159,7 +157,6 @@ class Folder:
         return words + (f" ({self._problem})" if self._problem else "")
 
     def _list(self, folder: str, new: dict[str, tuple[int, FoundFile]]) -> _FolderListing:
-        """Lists a folder; unknown files are added to `new`."""
         changed = os.stat(folder).st_mtime_ns
         before = self._listings.get(folder)
         same = before is not None and before.changed == changed

@@ -1,7 +1,7 @@
 """A stage of the loader: a thread that takes items from a channel, works on them, and puts items into the next.
 
-The work itself is a generator over incoming items, so it can be tested without threads and needs to know nothing of
-queues, clocks and ends. Channels are bounded, and everybody who waits at one wakes when it ends.
+The work is a generator over incoming items, which needs to know nothing of queues, clocks and ends. Channels are
+bounded, and everybody who waits at one wakes when it ends.
 """
 
 import contextlib
@@ -103,7 +103,6 @@ class Channel(Generic[T]):
         return self._what
 
     def _answers(self) -> bool:
-        """Whether a reader need not wait."""
         return self._closed or self._failure is not None or self._ended or self._ready()
 
     def _next(self) -> Any:

@@ -301,7 +301,6 @@ def _record(found: PgnGame) -> Record:
 
 
 def _header(tags: dict[str, str]) -> dict[str, Any] | None:
-    """What Tengen wrote about the game, if it did."""
     if HEADER not in tags:
         return None
     try:
@@ -314,7 +313,6 @@ def _header(tags: dict[str, str]) -> dict[str, Any] | None:
 
 
 def _foreign(found: PgnGame) -> dict[str, Any]:
-    """The same from the tags that all programs write."""
     tags = found.tags
     variant = tags.get("Variant", "").strip().lower()
     if variant not in _STANDARD:

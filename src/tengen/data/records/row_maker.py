@@ -1,10 +1,6 @@
 """Rows, and chunks of them, made of records: games that people or other programs played, for supervised training.
 
-They are as if self-play had searched the moves.
-
-The policy target is the move that was played, the outcome is that of the record. Targets of the final position are
-known if the game was counted there: if it is over, or, in Go, if the board as it stands counts to the record's score.
-Games of Go may have other rules, komi and smaller boards than `game`: rows contain all three.
+They are as if self-play had searched the moves; docs/data.md says what their targets are.
 """
 
 import hashlib
@@ -97,7 +93,6 @@ class RowMaker:
         yield from self._chunks(1)
 
     def _chunks(self, least: int) -> Iterator[Rows]:
-        """What is ready, if it is that much."""
         if sum(len(rows["ply"]) for rows in self._ready) >= least:
             ready, self._ready = self._ready, []
             yield {name: np.concatenate([rows[name] for rows in ready]) for name in self.form.fields}
@@ -339,5 +334,4 @@ def _added(maker: RowMaker, path: Path, tell: Callable[[str], object]) -> Iterat
 
 
 def _free(out: Path, name: str) -> Path:
-    """A folder that is not there."""
     return next(path for n in count(1) if not (path := out / (name if n == 1 else f"{name}-{n}")).exists())

@@ -1,7 +1,4 @@
-"""Go records as SGF, the format of all Go programs (FF[4], one or many games per file).
-
-The comment of the first node holds the header of the plain text record (`records`), and that of each move the value of
-the search, so that nothing is lost between writing and reading.
+"""Go records as SGF, the format of all Go programs (FF[4], one or many games per file). See docs/data.md.
 
 Of other programs' files the main line is read: stones at the start, moves, passes; where one colour moves twice, the
 other passed in between. What the options of the game cannot express becomes a note. Such files are sloppy
@@ -232,7 +229,6 @@ def _read(nodes: list[Node]) -> Record:
 
 
 def _follow(nodes: list[Node], size: int) -> _Game:
-    """Stones and moves of the main line."""
     game = _Game({}, None, [], [], [])
     for number, node in enumerate(nodes, 1):
         for key, colour in (("AB", 0), ("AW", 1), ("AE", None)):
@@ -367,7 +363,6 @@ def _options(root: Node, size: int, moves: int) -> tuple[dict[str, Any], dict[st
 
 
 def _start(stones: dict[int, int], to_play: int, size: int, komi: float | None) -> str:
-    """The position as Go's `render` prints it."""
     cells = [
         [STONES[stones[p]] if (p := row * size + c) in stones else "." for c in range(size)] for row in range(size)
     ]
@@ -376,7 +371,6 @@ def _start(stones: dict[int, int], to_play: int, size: int, komi: float | None) 
 
 
 def _result(text: str) -> dict[str, Any]:
-    """`result`, `score` and `ending` of a record, from SGF's RE."""
     found = re.fullmatch(r"([BW])\+\s*(.*)", text, re.IGNORECASE)
     if found is None:
         drawn = text.lower() in ("0", "draw", "jigo")

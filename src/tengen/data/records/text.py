@@ -1,19 +1,4 @@
-"""Records as plain text, for every game.
-
-    tengen record 1
-    game: connect_four
-    options: {}
-    player 0: net-s1000-d500
-    result: 1
-    ending: played out
-    moves: 2
-    1 0 4 +0.031
-    2 1 4 -
-
-Lines `key: value` in any order, `moves` last; then one line per move: its number, the player (0 or 1), what the game
-calls the move, and the search's value for that player (`-` if there was no search). Empty lines and what follows a `#`
-at the beginning of a line are nothing. Several records may follow each other. `options` and `start` are JSON.
-"""
+"""Records as plain text, for every game; docs/data.md shows the format."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -65,7 +50,6 @@ def read(text: str) -> list[Record]:
 
 
 def _read(lines: list[tuple[int, str]]) -> Record:
-    """The record in these (line number, line)."""
     split = next((place for place, (_, line) in enumerate(lines) if line.startswith("moves:")), None)
     if split is None:
         raise RecordError(f"line {lines[0][0]}: this record has no line 'moves: ...'; the text may be cut short")

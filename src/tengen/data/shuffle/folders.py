@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from tengen import files, schema
-from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.config.settings.parts import ShuffleSettings
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat
 from tengen.data.store.store import last_number
@@ -52,8 +52,6 @@ class _FileEntry:
 
 @dataclass(frozen=True)
 class _Index:
-    """The part of index.json that is read."""
-
     schema: Literal[1]
     train: tuple[_FileEntry, ...]
     validation: tuple[_FileEntry, ...]

@@ -1,8 +1,6 @@
 """What a shuffle would read, write and need, and which rows are drawn for which file. Nothing on the disk changes.
 
-Every order of the drawn rows over the files is equally likely. Rows are read in *runs*, as many at a time as fit into
-memory. How many rows of a run go to each file is drawn first, from the room that is left there; a permutation of the
-run decides which ones, and a permutation of the file where they stand in it.
+Every order of the drawn rows over the files is equally likely; docs/shuffle.md says how they are drawn.
 """
 
 import math
@@ -15,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tengen.config.settings.data import WindowSettings
-from tengen.config.settings.shuffle import ShuffleSettings
+from tengen.config.settings.parts import ShuffleSettings
 from tengen.cores import cores
 from tengen.data.format import chunk
 from tengen.data.format.identity import GameIdentity

@@ -1,9 +1,6 @@
-"""The shuffle: rows of the window, drawn at random, in random order, in files of a fixed size.
+"""The shuffle: rows of the window, drawn at random, in random order, in files of a fixed size. See docs/shuffle.md.
 
-It takes two passes over the rows, with threads, through a scratch folder. First each *run* of chunks (plan.py) is read
-into one block of memory, every row at a random place, and written to the scratch folder. Then each file collects its
-part of every run and puts it in random order. Both passes are bounded by `memory_bytes`, and read and write in long
-stretches. Threads suffice, because everything that takes time releases Python's lock. See docs/shuffle.md.
+Threads suffice, because everything that takes time releases Python's lock.
 """
 
 import contextlib
@@ -141,8 +138,6 @@ class _Written(NamedTuple):
 
 
 class _Work:
-    """One shuffle in progress: from the store to the folder `part`."""
-
     def __init__(
         self,
         plan: ShufflePlan,
@@ -242,7 +237,6 @@ class _Work:
     def _put(
         self, block: np.ndarray, places: np.ndarray, rows: Mapping[str, np.ndarray], chosen: np.ndarray | None
     ) -> None:
-        """Put rows, all or those that were chosen, at these places of the block."""
         few = np.empty((self._step, block.shape[1]), np.uint8)  # small enough for the cache
         for begin in range(0, len(places), self._step):
             end = min(begin + self._step, len(places))
@@ -295,7 +289,6 @@ def _keep_freed_memory() -> None:
 
 
 def _save_block(path: Path, block: np.ndarray, there: np.ndarray) -> None:
-    """Write the rows that are there, in order."""
     with files.writing(path), path.open("xb") as file:
         if there.all():
             file.write(block.data)

@@ -1,11 +1,8 @@
-"""The newest rows, in a ring buffer on the device.
+"""The newest rows, in a ring buffer on the device: pure functions of a `RowBuffer`, for use inside `jit`.
 
-Pure functions of a `RowBuffer`, for use inside `jit`. Donate the buffer to the program that appends, so that it is
-written in place; otherwise all of it is copied.
-
-    ring = make(form, capacity)
-    ring = jax.jit(append, donate_argnums=0)(ring, rows, count)
-    batch = jax.jit(sample, static_argnums=2)(ring, key, 256, window)
+ring = make(form, capacity)
+ring = jax.jit(append, donate_argnums=0)(ring, rows, count)     # not donated, all of it would be copied
+batch = jax.jit(sample, static_argnums=2)(ring, key, 256, window)
 """
 
 from functools import partial

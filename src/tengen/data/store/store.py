@@ -2,11 +2,9 @@
 
 Games in Lc0's format are RUN/selfplay/<network>/lc0/<number>-<worker>-<game>.gz: those written together have a number.
 
-Numbers count through the whole run, all networks and workers together, so that the order of names is the order in which
-chunks were made. Each worker lists the folders before it takes a number, unless it is alone; if two take the same one
-at the same moment, their names still differ, and their order does not matter. A foreign file with a number far beyond
-the others is used, but numbering does not continue from it. Files of KataGo have no numbers: as soon as there are any,
-all chunks are in the order of their times of change, as KataGo orders them.
+Numbers count through the whole run (docs/data.md). If two workers take the same one at the same moment, their names
+still differ, and their order does not matter. Files of KataGo have no numbers: as soon as there are any, all chunks are
+in the order of their times of change, as KataGo orders them.
 """
 
 import contextlib

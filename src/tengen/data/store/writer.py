@@ -19,8 +19,7 @@ class Writer(contextlib.AbstractContextManager["Writer"]):
     """A thread that does one job after the other.
 
     The error of a failed job is raised at the next `put`, `flush` or `close`, and nothing more is accepted from then
-    on; waiting jobs are still tried, since a file elsewhere may succeed. Jobs that wait when the program ends are
-    finished first.
+    on; waiting jobs are still tried. Jobs that wait when the program ends are finished first.
     """
 
     def __init__(self, limit: int = 8) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tengen import __version__, files, games
-from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.config.settings.match import EngineSettings, PlaySettings
 from tengen.engine.engine import Engine, SearchReport
 from tengen.engine.gtp import protocol
 from tengen.engine.gtp.protocol import GtpAnswer, GtpCommand, GtpError, exactly, outcome, real, whole
@@ -236,7 +236,6 @@ class GtpCommands:
     # Analysis
 
     def _analyze(self, words: Words, arguments: list[str], stream: GtpAnswer) -> None:
-        """Report again and again until the next command."""
         options = parse_options(arguments, self.colour)
         with self._turn_of(self._player(options), back=True):
             say = self._reporter(options, stream, words)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tengen import files, games
-from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.config.settings.match import EngineSettings, PlaySettings
 from tengen.data.records import sgf
 from tengen.data.records.records import Record, RecordError
 from tengen.engine.engine import Engine

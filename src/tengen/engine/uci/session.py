@@ -11,7 +11,7 @@ from itertools import takewhile
 import numpy as np
 
 import tengen
-from tengen.config.settings.engine import EngineSettings, PlaySettings
+from tengen.config.settings.match import EngineSettings, PlaySettings
 from tengen.engine.engine import Candidate, Engine, SearchReport
 from tengen.engine.lines import InputLines, standard_input, write_out
 from tengen.engine.uci import protocol

@@ -8,7 +8,7 @@ from flax import nnx
 
 from tengen.errors import TengenError
 from tengen.interop.katago.model import AnyBlock, AttentionWeights, GatedWeights, NestedBottleneck, RmsNormWeights
-from tengen.nets.attention import AttentionBlock
+from tengen.nets.blocks import AttentionBlock
 from tengen.nets.norms import RMS_EPSILON, AnyNorm, RmsNorm
 
 Pair = tuple[AttentionWeights, GatedWeights]

@@ -4,15 +4,13 @@ A file is one stream of tokens separated by white space. A block of numbers is `
 little-endian order; in a text file (`.txt`) the numbers are written out. Versions 8 to 17 are supported.
 """
 
-import gzip
 import re
 from pathlib import Path
 
 import numpy as np
 
-from tengen import files
 from tengen.errors import TengenError
-from tengen.interop import packed
+from tengen.files import packed
 from tengen.interop.katago.model import (
     MULTIPLIERS,
     AnyBlock,
@@ -243,7 +241,6 @@ class _Reader:
         return RmsNormWeights(self._numbers(name, channels), self._numbers(name, channels), epsilon, bool(of_board))
 
     def _head_of_norm(self, channels: int) -> tuple[str, float]:
-        """The name and the epsilon."""
         name = self._token("a norm's name")
         self._check_inputs(name, self._number(f"the channels of {name}", 1, 65536), channels)
         return name, self._real(f"epsilon of {name}")
@@ -323,4 +320,4 @@ def write(model: KataGoModel, path: Path | str) -> None:
         raise TengenError(f"{quote(model.name)}: KataGo takes names of 1 to 96 letters, digits, - and _")
     data = ModelWriter(model).data
     # Without a time of writing, the same network gives the same bytes.
-    files.write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
+    packed.write(path, data)

@@ -64,7 +64,6 @@ class ModelWriter:
         self._numbers(weights)
 
     def _norm(self, name: str, norm: NormWeights | RmsNormWeights, activation: str) -> None:
-        """A norm and the activation after it."""
         if isinstance(norm, RmsNormWeights):
             self._add(f"{name}_norm", len(norm.scale), norm.epsilon, int(norm.of_board), 0)
             self._numbers(norm.scale)

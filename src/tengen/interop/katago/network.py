@@ -1,7 +1,6 @@
-"""Tengen's networks for Go as KataGo's, and the other way round.
+"""Tengen's networks for Go as KataGo's, and the other way round: only names and order of the numbers differ.
 
-Both programs compute the same blocks and heads, so only names and order of the numbers differ. Tengen's own observation
-has some of KataGo's planes and global inputs; a network that learned with it ignores the others.
+Tengen's own observation has some of KataGo's planes and global inputs; a network that learned with it ignores the rest.
 """
 
 from typing import Any, TypeVar, cast
@@ -29,8 +28,7 @@ from tengen.interop.katago.model import (
 )
 from tengen.interop.katago.model_writer import GLOBALS, PLANES
 from tengen.nets import blocks
-from tengen.nets.attention import AttentionBlock
-from tengen.nets.blocks import BlockChain, BlockStep, NestedBlock, PoolChain
+from tengen.nets.blocks import AttentionBlock, BlockChain, BlockStep, NestedBlock, PoolChain
 from tengen.nets.building import build
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Dense

@@ -9,8 +9,7 @@ from tengen.errors import TengenError
 from tengen.games import chess_lc0
 from tengen.interop.lc0 import layers
 from tengen.interop.lc0.layers import COUNT, Layers, StoredLayer, dense_from, dense_to, numbers, put
-from tengen.nets.lc0 import INPUTS, MOVES, AttentionPolicy
-from tengen.nets.lc0_encoders import FeedForward, Lc0EncoderNetwork
+from tengen.nets.lc0 import INPUTS, MOVES, AttentionPolicy, FeedForward, Lc0EncoderNetwork
 
 OLD, NEW = 6, 7  # Lc0's kinds of networks: with one head of each kind, and with several
 _MAP, _DENSE = 1, 2  # its kinds of embeddings

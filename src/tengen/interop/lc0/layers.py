@@ -9,8 +9,7 @@ import numpy as np
 from tengen.errors import TengenError
 from tengen.games import chess_lc0
 from tengen.nets.layers import Conv, Dense
-from tengen.nets.lc0 import INPUTS, NormedConv
-from tengen.nets.lc0_encoders import LayerNorm
+from tengen.nets.lc0 import INPUTS, LayerNorm, NormedConv
 from tengen.nets.norms import EPSILON, Norm
 
 COUNT = int(np.flatnonzero(INPUTS == chess_lc0.RULE_50)[0])

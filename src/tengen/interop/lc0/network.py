@@ -14,8 +14,7 @@ from tengen.interop.lc0.layers import Layers, StoredLayer, collect, dense_from, 
 from tengen.nets.building import build
 from tengen.nets.counting import parameter_count
 from tengen.nets.layers import Dense
-from tengen.nets.lc0 import MOVES, ConvolutionPolicy, FlatHead, Lc0Network
-from tengen.nets.lc0_encoders import Lc0EncoderNetwork
+from tengen.nets.lc0 import MOVES, ConvolutionPolicy, FlatHead, Lc0EncoderNetwork, Lc0Network
 from tengen.nets.network import Network
 from tengen.nets.specs import Dtype, Spec
 

@@ -3,7 +3,6 @@
 Layers are arrays of float32 without a shape, as in the file. Fields that are not listed here are ignored.
 """
 
-import gzip
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tengen import files
 from tengen.errors import TengenError
-from tengen.interop import packed, protobuf
+from tengen.files import packed
+from tengen.interop import protobuf
 
 MAGIC = 0x1C0
 Encoding = Literal["linear16", "float32"]
@@ -125,7 +124,7 @@ def write(net: Mapping[str, Any], path: Path, encoding: Encoding = "linear16") -
     if encoding == "float32":
         net = {**net, "min_version": {"major": 0, "minor": 33, "patch": 0}}
     data = protobuf.message([(1, np.uint32(MAGIC)), *_fields("Net", net, encoding)])
-    files.write_bytes(path, gzip.compress(data, 6, mtime=0) if path.suffix == ".gz" else data)
+    packed.write(path, data)
 
 
 def _decode(kind: str, data: bytes | memoryview, where: str) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """The gate: plays each candidate against the newest accepted network, and moves it to models/ or rejected/.
 
-A candidate's games are played (a round for each call) and written, then its verdict is written into its folder, its
-result is added to the ratings, and its folder is moved. A gate that is killed before the verdict plays the same match
-again; after it, only the missing steps are done. So nothing is judged twice.
+A gate that is killed before it has written the verdict plays the same match again; after it, only the missing steps are
+done. So nothing is judged twice.
 """
 
 import errno

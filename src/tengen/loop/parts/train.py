@@ -1,7 +1,7 @@
 """Learning as a part: trains on the newest shuffle, and leaves its network for the export every few epochs.
 
-Everything that must not be lost is in the checkpoint: which files were learned from (by their content), how far the
-epoch has come, and how many more samples the rows allow. What was learned after the last checkpoint is learned again.
+The checkpoint knows which files were learned from (by their content), how far the epoch has come, and how many more
+samples the rows allow.
 """
 
 import contextlib

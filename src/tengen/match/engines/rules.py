@@ -1,8 +1,7 @@
-"""Tells Go engines the rules of the match, and says what may still differ.
+"""Tells Go engines the rules of the match, and says what may still differ (docs/match.md).
 
-Tengen's own rules decide every game. An engine with other rules passes too early, plays forbidden moves, or counts
-differently, so it is told the rules by its command line (GNU Go) or by GTP (KataGo's and KGS' commands); where that is
-not possible, the user is warned before the first game.
+An engine is told the rules by its command line (GNU Go) or by GTP (KataGo's and KGS' commands); where that is not
+possible, the user is warned before the first game.
 """
 
 import json

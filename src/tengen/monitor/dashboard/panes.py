@@ -276,7 +276,6 @@ class PipelinePane(Pane):
 
 
 def _row(stage: LoaderStage, width: int) -> Text:
-    """One stage; red if it is stuck."""
     if stage.doing not in _COUNTING:
         return _worded(stage, width)
     style = BAD if still(stage) else DIM if stage.doing in ("idle", "ended") else ""

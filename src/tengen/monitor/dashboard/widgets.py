@@ -64,7 +64,6 @@ def heading(model: Model, now: float, width: int) -> Text:
 
 
 def _state(model: Model, now: float) -> list[tuple[str, str]]:
-    """What the run does, and whether it is alive."""
     if model.ended is not None:
         return [(model.ended.words, GOOD if model.ended.code == 0 else BAD)]
     if model.leaving:

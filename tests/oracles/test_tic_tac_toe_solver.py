@@ -4,7 +4,7 @@ from copy import copy
 from functools import cache
 
 from tengen.games.tic_tac_toe import TicTacToeState
-from tengen.match.solvers import tic_tac_toe as solved
+from tests.oracles import tic_tac_toe_solver as solved
 from tests.oracles.tic_tac_toe import TicTacToe
 
 Board = tuple[tuple[int, int], ...]
