@@ -10,7 +10,7 @@ from flax import nnx
 
 from tengen import games, nets
 from tengen.gpu import program
-from tengen.nets import plans
+from tengen.nets import tower
 from tengen.nets.board import BoardMask
 from tengen.nets.network import BoardNetwork
 from tengen.nets.norms import Norm
@@ -82,8 +82,8 @@ def layer_by_layer(net: BoardNetwork, x: jax.Array) -> jax.Array:
     [(5, 10, 2), (7, 6, 2), (8, 6, 2), (9, 4, 2), (10, 3, 1), (13, 2, 2), (14, 0, 0), (19, 1, 1), (20, 0, 0)],
 )
 def test_how_many_boards_and_teams_a_block_of_threads_has(side: int, boards: int, teams: int) -> None:
-    found = plans.plan(side, side, 96, 32)
-    assert ((0, 0) if found is None else (found.boards, found.teams)) == (boards, teams)
+    plan = tower._plan(side, side, 96, 32)
+    assert ((0, 0) if plan is None else (plan.boards, plan.teams)) == (boards, teams)
 
 
 @pytest.mark.skipif(not nvrtc_is_available(), reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc)")

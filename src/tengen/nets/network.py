@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool, Float
 from tengen import gpu
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.nets import convs
 from tengen.nets.blocks import block
 from tengen.nets.board import BoardMask, Trunk
 from tengen.nets.heads import OUTPUT_GAIN, BoardSummary, Heads, kinds, outputs
@@ -39,7 +38,6 @@ class Network(nnx.Module, abc.ABC):
         self.dtype: Dtype = dtype
         self.full_board = full_board
         self.folded = False
-        self.alone = False  # whether one GPU has the whole batch in training: XLA cannot split GPU programs
         self.use_running_average = True  # as flax calls it: `net.train()` and `net.eval()` set it
 
     def __call__(self, planes: Planes, scalars: Scalars, *, train: bool | None = None) -> Outputs:
@@ -117,10 +115,6 @@ class BoardNetwork(Network):
                 x = residual(x, board, train)
             return self.heads.from_trunk(x, board, train)
 
-        if train and self.alone and board.on is None and gpu.is_hopper():
-            trunk, blocks = self.stem(x), list(self.blocks)
-            if convs.supports(trunk, blocks):
-                return self.heads(convs.learn(trunk, blocks, self.heads, board), board, train)
         packed = self.packed
         if packed is not None and board.on is None and packed.supports(x) and gpu.is_hopper():
             neck = lax.platform_dependent(x, cuda=packed, default=plain)

@@ -28,7 +28,7 @@ class Norm(nnx.Module):
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         """The result stays float32: the activation rounds it, in the same pass."""
-        scale, shift = self.affine(self.learn(board.moments(x)) if train else None)
+        scale, shift = self.affine(self._learn(x, board) if train else None)
         return x.astype(jnp.float32) * scale + shift
 
     def affine(self, moments: "Affines | None" = None) -> "Affines":
@@ -37,8 +37,8 @@ class Norm(nnx.Module):
         scale = self.scale[...] * lax.rsqrt(variance + EPSILON)
         return scale, self.shift[...] - mean * scale
 
-    def learn(self, moments: "Affines") -> "Affines":
-        """Updates the running statistics with the mean and the variance of a batch, and returns these."""
+    def _learn(self, x: Trunk, board: BoardMask) -> "Affines":
+        moments = board.moments(x)
         for running, now in zip((self.mean, self.variance), moments, strict=True):
             old = running[...]
             # Not `running[...] = `, which looks at the sharding of both: tracing a network would take twice as long.

@@ -37,7 +37,7 @@ struct Shared {
   } teams[TEAMS];
 };
 
-static_assert(sizeof(Shared) <= SHARED, "as nets/plans.py counts it");
+static_assert(sizeof(Shared) <= SHARED, "as nets/tower.py counts it");
 
 __constant__ u8 kinds[LAYERS] = KINDS;
 constexpr int STEM_SLICES = INPUTS / 16, REGULAR_SLICES = (REGULAR + 31) / 32 * 2;

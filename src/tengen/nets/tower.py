@@ -5,6 +5,7 @@ compare with them.
 """
 
 import enum
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +20,16 @@ from tengen.nets.gpu import ACTIVATIONS
 from tengen.nets.heads import Heads
 from tengen.nets.layers import Conv
 from tengen.nets.norms import Affine, AnyNorm
-from tengen.nets.plans import CHANNELS, packed, plan
 from tengen.nets.specs import Activation
+
+_CHANNELS = (96, 128)
+_ROWS = 384  # that a block of threads has: the points of its boards, and empty ones
+_LEAST_SHARE = 0.65  # of the rows that points must have: with fewer, the layers are faster
+_MOST_SHARED = 227 * 1024  # bytes
+_WIDEST_TEAMS = 96  # channels for which two teams are faster than one
+_MOST_IN_REGISTERS = 288  # channels of a thread's tiles, if it also keeps the residual stream of these
+_MOST_PARTS = 12  # of a board that is pooled, each by a thread
+_FEWEST_STAGES, _MOST_STAGES = 3, 8
 
 
 class _Kind(enum.IntEnum):
@@ -59,7 +68,7 @@ class PackedTower(nnx.Module):
         neck = heads.neck.kernel[...]
         kinds.append(_Kind.NECK)
         kernels.append(jnp.pad(neck, ((0, 0), (0, 0), (0, 0), (0, channels - neck.shape[3]))))
-        self.weights = nnx.Param(jnp.concatenate([packed(kernel) for kernel in kernels]))
+        self.weights = nnx.Param(jnp.concatenate([_packed(kernel) for kernel in kernels]))
         self.numbers = nnx.Param(jnp.concatenate([part.astype(jnp.float32).ravel() for part in numbers]))
         self.kinds = tuple(int(kind) for kind in kinds)
         self.inputs, self.channels, self.outputs = kernels[0].shape[2], channels, neck.shape[3]
@@ -71,7 +80,7 @@ class PackedTower(nnx.Module):
     def suits(stem: Conv, blocks: list[AnyBlock], heads: Heads) -> bool:
         """Whether the program supports these parts of a folded network."""
         side, _, _, channels = stem.kernel.shape
-        if stem.kernel.dtype != jnp.bfloat16 or side != 3 or stem.bias is not None or channels not in CHANNELS:
+        if stem.kernel.dtype != jnp.bfloat16 or side != 3 or stem.bias is not None or channels not in _CHANNELS:
             return False
         branches = [block.branch for block in blocks if isinstance(block, Residual) and _suits(block, channels)]
         pooled = {branch.pool.dense.kernel.shape[0] // 3 for branch in branches if isinstance(branch, PoolChain)}
@@ -82,18 +91,18 @@ class PackedTower(nnx.Module):
 
     def supports(self, x: Float[Array, "batch height width inputs"]) -> bool:
         """Whether the program supports boards of that size."""
-        return plan(x.shape[1], x.shape[2], self.channels, self.pooled) is not None
+        return _plan(x.shape[1], x.shape[2], self.channels, self.pooled) is not None
 
     def __call__(self, x: Float[Array, "batch height width inputs"]) -> Float[Array, "batch height width outputs"]:
         x = _padded(x, 3)
         batch, height, width, _ = x.shape
         side = BoardMask(None, height * width).side
-        how = plan(height, width, self.channels, self.pooled)
-        assert how is not None
+        plan = _plan(height, width, self.channels, self.pooled)
+        assert plan is not None
         program = gpu.Program(
             "nets/tower.cu",
             "tower",
-            threads=how.threads,
+            threads=plan.workers + 128,
             defines=defines(
                 HEIGHT=height,
                 WIDTH=width,
@@ -106,16 +115,24 @@ class PackedTower(nnx.Module):
                 LAYERS=len(self.kinds),
                 KINDS="{" + ", ".join(map(str, self.kinds)) + "}",
                 BATCH=batch,
-                STREAM_ROWS=how.stream,
-            )
-            + how.defines(),
+                LINES=plan.lines,
+                GROUPS=plan.groups,
+                TEAMS=plan.teams,
+                TILES=plan.tiles,
+                STREAM_ROWS=plan.stream,
+                ODD=False,
+                DEPTH=plan.depth,
+                LAG=plan.depth // 2,
+                SLICES=plan.slices,
+                SHARED=plan.shared,
+            ),
             header="nets/hopper.cuh",
-            shared=how.shared,
+            shared=plan.shared,
             hopper=True,
             persistent=True,
         )
         out = jax.ShapeDtypeStruct((batch, height, width, self.outputs), x.dtype)
-        (found,) = gpu.call(program, [x, self.weights[...], self.numbers[...]], [out], blocks=-(-batch // how.boards))
+        (found,) = gpu.call(program, [x, self.weights[...], self.numbers[...]], [out], blocks=-(-batch // plan.boards))
         return found
 
 
@@ -138,11 +155,67 @@ def _suits(block: Residual, channels: int) -> bool:
     return usual and [conv.kernel.shape for conv in convs] == shapes and isinstance(norm, Affine)
 
 
+class _Plan(NamedTuple):
+    boards: int  # at once
+    lines: bool  # whether a tile of 64 rows is a board of 8 x 8
+    groups: int  # of boards, each with half of the rows or all of them
+    teams: int  # of threads: one for all boards, or two with half of the boards each
+    workers: int  # threads that multiply
+    tiles: int  # of 64 rows for each 128 of them
+    stream: int  # rows of the residual stream in shared memory; 0: it is in registers
+    shared: int  # bytes
+    depth: int  # stages of weights
+    slices: int  # of 16 inputs in a stage, at most
+
+
+def _plan(height: int, width: int, channels: int, pooled: int) -> _Plan | None:
+    """None if the program does not support them."""
+    halo, pitch, length = width + 2, (height + 1) * (width + 1), (height - 1) * (width + 1) + width
+    lines = height == width == 8
+    if lines:
+        groups, teams, tiles = 1, 2, 3 if channels == 96 else 2
+        boards = 2 * tiles
+        rows = boards * pitch
+    else:
+        boards, groups = max((groups * max((_ROWS // groups - length) // pitch + 1, 0), groups) for groups in (1, 2))
+        if boards * height * width < _LEAST_SHARE * _ROWS:
+            return None
+        teams = 2 if groups == 2 and channels <= _WIDEST_TEAMS and boards * pooled <= 512 else 1
+        rows, tiles = _ROWS, 3 if teams == 2 else 2
+    workers, pairs = 256 if teams == 2 else 384, boards * pooled // 2
+    if pairs > workers:
+        return None
+    rows += (groups + 1) * halo + 1
+    stream = 0 if teams == 2 and tiles * channels <= _MOST_IN_REGISTERS else boards * height * width + 1
+    parts = min(workers // pairs, _MOST_PARTS) if pairs else 0
+    pool = 4 * (max(4 * pairs * parts, boards * (channels - pooled)) + 3 * boards * pooled) if pooled else 0
+    # The rows, the residual stream, numbers of the layer for each team, the pool, and alignment.
+    fixed = 2 * channels * (rows + stream + 4 * teams) + pool + 256
+    # All stages of a layer have the same size. Two teams need more of them, because one is behind the other.
+    for slices in (slices for slices in range(channels // 16, 0, -1) if channels // 16 % slices == 0):
+        stage = 32 * channels * slices + 16  # with two barriers
+        depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
+        if depth >= (_FEWEST_STAGES if stream else 2 * _FEWEST_STAGES):
+            shared = fixed + depth * stage
+            return _Plan(boards, lines, groups, teams, workers, tiles, stream, shared, depth, slices)
+    return None
+
+
 def _padded(x: Array, axis: int) -> Array:
     """With as many inputs as a stage of weights has, or a multiple of it."""
     widths = [(0, 0)] * x.ndim
     widths[axis] = (0, -x.shape[axis] % 32)
     return jnp.pad(x, widths)
+
+
+def _packed(
+    kernel: Float[Array, "side side inputs outputs"] | Float[Array, "inputs outputs"],
+) -> Float[Array, " numbers"]:
+    """A convolution's by place, then eight inputs at a time: for each output, these eight. A dense layer's as it is."""
+    if kernel.ndim == 4:
+        side, _, inputs, outputs = kernel.shape
+        kernel = kernel.reshape(side * side, inputs // 8, 8, outputs).swapaxes(2, 3)
+    return kernel.astype(jnp.bfloat16).ravel()
 
 
 def _first_norm(block: AnyBlock) -> AnyNorm:

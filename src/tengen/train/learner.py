@@ -72,7 +72,6 @@ class Learner:
         self._make_tables = partial(symmetry.tables, game, smaller)
         # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
         self._loops = found[0].platform != "cpu"
-        self._alone = len(found) == 1 and found[0].platform == "gpu"
         if compiler_options is None and found[0].platform == "gpu":
             compiler_options = known_options(_ONE_GRAPH)
         self._compiler_options = compiler_options
@@ -298,7 +297,6 @@ class Learner:
 
     def _loss(self, parameters: Tensors, statistics: Tensors, rows: dict[str, Array]) -> tuple[Array, Any]:
         net = nnx.merge(self.graph, saving.unnamed({**parameters, **statistics}))
-        net.alone = self._alone
         outputs = net(rows["planes"], rows["scalars"], train=True)
         loss, figures = self._losses(outputs, rows, self.settings.loss)
         return loss, (saving.named(nnx.state(net, _OTHERS)), figures)
