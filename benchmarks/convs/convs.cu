@@ -20,19 +20,21 @@
 //
 // Defined by the caller besides: BACKWARD, ADDED (whether there is something to add), FOLLOWED (whether s and t come from another
 // program's sums, else they are given), GIVEN (parts of the sums that are given), BATCH, PARTS (of the sums that it leaves, at least one
-// for each block of threads), HELPER_GROUPS (warpgroups of helpers, with the warp that fetches), AHEAD and SHARED (bytes of shared memory).
+// for each block of threads), AHEAD and SHARED (bytes of shared memory).
 
-constexpr int EIGHTS = CHANNELS / 8, HELPERS = HELPER_GROUPS * 128 - 32, ALL_THREADS = WORKERS + HELPERS + 32;
+constexpr int EIGHTS = CHANNELS / 8, HELPERS = 256 - 32, ALL_THREADS = WORKERS + HELPERS + 32;
 constexpr int LANES = HELPERS / EIGHTS;
 constexpr int EACH = (IN_TEAM * POINTS + LANES - 1) / LANES;         // points of a helper
 constexpr int ITEMS = (2 * EACH + AHEAD - 1) / AHEAD * AHEAD;  // to finish and to prepare, for each team
 constexpr int STAGE = stage_of(ALL_SLICES);
 constexpr int GATHERERS = ALL_THREADS / (CHANNELS / 2);  // threads that sum the parts of four numbers
-constexpr long long PER_BOARD = POINTS * EIGHTS;  // units of 16 bytes
+constexpr int PER_BOARD = POINTS * EIGHTS;  // units of 16 bytes
+constexpr int SETS = (BATCH + BOARDS - 1) / BOARDS;  // of boards, that blocks of threads take in turn
 constexpr float EPSILON = 1e-4f, NEW_SHARE = 0.01f, COUNT = (float)(BATCH * (long long)POINTS);  // as nets/norms.py
 // The registers of a thread, of 65,536 for all; the multipliers' sums need TILES * CHANNELS / 2 of them.
-constexpr int MULTIPLIER_REGISTERS = HELPER_GROUPS == 2 ? 168 : 216, HELPER_REGISTERS = HELPER_GROUPS == 2 ? 88 : 72;
+constexpr int MULTIPLIER_REGISTERS = TILES * SUMS + 32, HELPER_REGISTERS = 256 - MULTIPLIER_REGISTERS;
 static_assert(TEAMS == 2 && LAG == 0, "helpers keep the teams apart");
+static_assert((BATCH + 2ll * BOARDS * 256) * PER_BOARD < 1ll << 31, "units are counted with 32 bits");
 static_assert(2 * EACH >= AHEAD, "what is loaded ahead belongs to this team or the next");
 
 struct Shared {
@@ -80,7 +82,7 @@ enum Barrier { FULL = 4, DONE = 6, MULTIPLIERS = 8, ALL_HELPERS = 10 };  // the 
 #ifdef EMULATED
 inline void meet(int barrier, int threads) { emulator::meet(barrier, threads); }
 inline void announce(int barrier, int threads) { emulator::announce(barrier, threads); }
-inline void expect(const uint4*, long long) {}
+inline void expect(const uint4*, int) {}
 inline uint4 read(const uint4* at) { return *at; }
 #else
 // What a thread has written before it announces or meets is there for those that meet.
@@ -89,7 +91,7 @@ __device__ inline void announce(int barrier, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 // Brings units nearer, which will be needed soon.
-__device__ inline void expect(const uint4* from, long long units) {
+__device__ inline void expect(const uint4* from, int units) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"((u32)(units * sizeof(uint4))) : "memory");
 }
 // Where it is written: the compiler would read too far ahead for its registers, or not far enough.
@@ -102,15 +104,15 @@ __device__ inline uint4 read(const uint4* at) {
 #endif
 
 struct Boards {  // of a team
-  long long first;  // unit
-  int points;       // of all of them
+  int first;   // unit
+  int points;  // of all of them
 };
-__device__ inline Boards boards_at(long long set, int team) {
-  const long long first = set * BOARDS + team * IN_TEAM, left = BATCH - first;
-  return {first * PER_BOARD, set < 0 || left <= 0 ? 0 : (left < IN_TEAM ? (int)left : IN_TEAM) * POINTS};
+__device__ inline Boards boards_at(int set, int team) {
+  const int first = set * BOARDS + team * IN_TEAM, left = BATCH - first;
+  return {first * PER_BOARD, set < 0 || left <= 0 ? 0 : (left < IN_TEAM ? left : IN_TEAM) * POINTS};
 }
 __device__ inline void expect(const uint4* array, const Boards& at) {
-  if (at.points) expect(array + at.first, (long long)at.points * EIGHTS);
+  if (at.points) expect(array + at.first, at.points * EIGHTS);
 }
 __device__ inline void expect_before(const Arrays& arrays, const Boards& at) {
   expect(BACKWARD ? arrays.y : arrays.x, at);
@@ -121,7 +123,7 @@ __device__ inline void expect_before(const Arrays& arrays, const Boards& at) {
 __device__ inline void fetch_all(Stages& stages, const Arrays& arrays) {
   constexpr int HALF = 9 * ALL_SLICES / STAGE / 2 * STAGE;
   Fetching fetching{stages};
-  for (long long set = blockIdx.x; set * BOARDS < BATCH; set += gridDim.x) {
+  for (int set = blockIdx.x; set < SETS; set += gridDim.x) {
     const bf16* from = arrays.weights;
     for (int slice = 0; slice < 9 * ALL_SLICES; slice += STAGE) {
       fetching.stage(from, STAGE * SLICE);
@@ -138,16 +140,19 @@ __device__ inline void fetch_all(Stages& stages, const Arrays& arrays) {
 // Multiplies the rows of a team.
 __device__ inline void multiply_all(Shared& shared, const Arrays& arrays, int team) {
   const int lane = threadIdx.x % 32, warp_row = threadIdx.x % 128 / 32 * 16;
+  // The rows of a team's tiles follow each other, which saves registers. A lane puts matrices into one row of each tile.
+  constexpr int TILE = (LINES ? PITCH : 64) * 8;  // numbers from one to the next
   const bf16* begin[TILES];
-  int row_at[TILES];  // where the lane puts matrices: numbers from the first of `rows`
+  const int lane_at = (lane / 16 * ROWS + row_of(team * TILES, warp_row + lane % 16).row) * 8;
+  const int trash_at = (lane / 16 * ROWS + TRASH) * 8;
+  int empty = 0;  // bits: whether there is no point in that row of a tile
 #pragma unroll
   for (int k = 0; k < TILES; k++) {
-    begin[k] = shared.rows[0][row_of(team * TILES + k, 0).row];
-    const Row row = row_of(team * TILES + k, warp_row + lane % 16);
-    row_at[k] = (lane / 16 * ROWS + (row.point < 0 ? TRASH : row.row)) * 8;
+    begin[k] = shared.rows[0][row_of(team * TILES, 0).row] + k * TILE;
+    empty |= (row_of(team * TILES + k, warp_row + lane % 16).point < 0) << k;
   }
   Weights pipeline(shared.stages, arrays.weights);
-  for (long long set = blockIdx.x; set * BOARDS < BATCH; set += gridDim.x) {
+  for (int set = blockIdx.x; set < SETS; set += gridDim.x) {
     // Every helper has made its rows visible to the tensor cores before it announced them (`written_for_tensor_cores`).
     meet(FULL + team, WORKERS / 2 + HELPERS);
     pipeline.again();
@@ -161,7 +166,8 @@ __device__ inline void multiply_all(Shared& shared, const Arrays& arrays, int te
       for (int tile = 0; tile < TILES; tile++) {
         const float* sum = sums[tile] + group * 4;
         const u32 values[4] = {two(sum[0], sum[1]), two(sum[2], sum[3]), two(sum[4], sum[5]), two(sum[6], sum[7])};
-        put_matrices<4>(shared.rows[0][0] + row_at[tile] + group * ROWS * 8, values);
+        const int at = empty >> tile & 1 ? trash_at : lane_at + tile * TILE;
+        put_matrices<4>(shared.rows[0][0] + at + group * ROWS * 8, values);
       }
     // Helpers read them by ordinary instructions. They announce FULL only after that, so nobody announces twice in a round.
     announce(DONE + team, WORKERS / 2 + HELPERS);
@@ -196,28 +202,23 @@ __device__ inline void help(Shared& shared, const Arrays& arrays) {
   Item ahead[AHEAD];
   for (int k = 0; k < AHEAD; k++) ahead[k] = {{0, 0, 0, 0}, {0, 0, 0, 0}};  // of the first turn, which finishes nothing
 
-  for (long long set = (long long)blockIdx.x - gridDim.x; set * BOARDS < BATCH; set += gridDim.x)
+  for (int set = (int)blockIdx.x - (int)gridDim.x; set < SETS; set += gridDim.x)
 #pragma unroll 1
     for (int team = 0; team < 2; team++) {
       const Turn turn{boards_at(set, team), boards_at(set + gridDim.x, team)};
-      const long long set_after = team ? set + gridDim.x : set;
+      const int set_after = team ? set + gridDim.x : set;
       const Turn after{boards_at(set_after, !team), boards_at(set_after + gridDim.x, !team)};
       uint4* const rows = (uint4*)shared.rows[eight][team * TEAM_ROWS];
       const u16* const places = shared.places + start;
-      const auto next_item = [&](int item) {
-        const Item found = ahead[item % AHEAD];
+      const auto load_ahead = [&](int item) {
         ahead[item % AHEAD] = item + AHEAD < ITEMS ? load(turn, item + AHEAD) : load(after, item + AHEAD - ITEMS);
-        return found;
       };
 
       // The results are there. A thread writes the next boards where it alone has read these, so nothing else is waited for.
       if (set >= 0) meet(DONE + team, WORKERS / 2 + HELPERS);
       {
         const Eight scale(numbers), shift(numbers + CHANNELS);
-#pragma unroll
-        for (int number = 0; number < EACH; number++) {
-          const Item item = next_item(number);
-          if (number * LANES >= points_of(turn.now)) continue;
+        const auto finish = [&](int number, const Item& item) {
           Eight value(rows[places[number * LANES]]);
           if (BACKWARD) {
             const Eight x(item.first), more(item.second);
@@ -244,24 +245,33 @@ __device__ inline void help(Shared& shared, const Arrays& arrays) {
               total[1][k] = fmaf(y.of[k], y.of[k], total[1][k]);
             }
           }
+        };
+#pragma unroll
+        for (int number = 0; number < EACH; number++) {
+          if (number * LANES < points_of(turn.now)) finish(number, ahead[number % AHEAD]);
+          load_ahead(number);
         }
       }
-      const Eight factor(numbers + (BACKWARD ? 3 * CHANNELS : 0)), addend(numbers + (BACKWARD ? 2 * CHANNELS : CHANNELS));
+      {
+        const Eight factor(numbers + (BACKWARD ? 3 * CHANNELS : 0)), addend(numbers + (BACKWARD ? 2 * CHANNELS : CHANNELS));
+        const auto prepare = [&](int number, const Item& item) {
+          Eight value(item.first);
+          const Eight more(item.second);
 #pragma unroll
-      for (int number = 0; number < ITEMS - EACH; number++) {
-        const Item item = next_item(EACH + number);
-        if (number >= EACH || number * LANES >= points_of(turn.next)) continue;
-        Eight value(item.first);
-        const Eight more(item.second);
+          for (int k = 0; k < 8; k++) value.of[k] = fmaf(value.of[k], factor.of[k], BACKWARD ? more.of[k] + addend.of[k] : addend.of[k]);
+          const float* v = value.of;
+          const uint4 packed = BACKWARD ? value.rounded()
+              : uint4{activated(v[0], v[1]), activated(v[2], v[3]), activated(v[4], v[5]), activated(v[6], v[7])};
+          rows[places[number * LANES]] = packed;
+          arrays.between[unit_at(turn.next, number)] = packed;
+        };
 #pragma unroll
-        for (int k = 0; k < 8; k++) value.of[k] = fmaf(value.of[k], factor.of[k], BACKWARD ? more.of[k] + addend.of[k] : addend.of[k]);
-        const float* v = value.of;
-        const uint4 packed = BACKWARD ? value.rounded()
-            : uint4{activated(v[0], v[1]), activated(v[2], v[3]), activated(v[4], v[5]), activated(v[6], v[7])};
-        rows[places[number * LANES]] = packed;
-        arrays.between[unit_at(turn.next, number)] = packed;
+        for (int number = 0; number < ITEMS - EACH; number++) {
+          if (number < EACH && number * LANES < points_of(turn.next)) prepare(number, ahead[(EACH + number) % AHEAD]);
+          load_ahead(EACH + number);
+        }
       }
-      if ((set + gridDim.x) * BOARDS < BATCH) {
+      if (set + (int)gridDim.x < SETS) {
         written_for_tensor_cores();
         announce(FULL + team, WORKERS / 2 + HELPERS);
       }

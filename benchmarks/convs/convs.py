@@ -37,12 +37,12 @@ from tengen.nets.specs import Activation
 
 _SOURCE = str(Path(__file__).with_name("convs.cu"))
 _CHANNELS = (96, 128)  # that a tower may have
-_ROWS = 384  # that a block of threads has: the points of its boards, and empty ones
-_LEAST_SHARE = 0.65  # of the rows that points must have: with fewer, the layers are faster
+_LEAST_SHARE = 0.6  # of the rows that points must have; the others are empty
 _MOST_SHARED = 227 * 1024  # bytes
 _FEWEST_STAGES, _MOST_STAGES = 6, 8
+_THREADS = 512  # half of them multiply
 _MOST_BLOCKS = 132  # of threads: the multiprocessors of a Hopper GPU
-AHEAD = {"forward": 6, "backward": 3}  # units of 16 bytes that a helper loads before it needs them, of up to two arrays
+AHEAD = {"forward": 4, "backward": 2}  # units of 16 bytes that a helper loads before it needs them, of up to two arrays
 Vector = Float32[Array, " channels"]
 Sums = Float32[Array, "2 channels"]  # over all points of all boards: of the numbers, and of their squares
 Packed = BFloat16[Array, "convolutions numbers"]
@@ -55,7 +55,6 @@ class Plan(NamedTuple):
     lines: bool  # whether a tile of 64 rows is a board of 8 x 8
     groups: int  # of boards, each with half of the rows or all of them
     tiles: int  # of 64 rows for each team
-    helpers: int  # warpgroups that prepare and finish, and fetch weights
     shared: int  # bytes
     depth: int  # stages of weights
     slices: int  # of 16 inputs in a stage
@@ -64,20 +63,19 @@ class Plan(NamedTuple):
 def plan(height: int, width: int, channels: int) -> Plan | None:
     """None if the programs do not support such boards.
 
-    The sums of two teams need 2 * 128 * tiles * channels / 2 registers of 65,536. With 144 of them (three tiles, 96
-    channels) multipliers have 168 and leave 88 for each of 256 helpers; with 192 (128 channels) they have 216, and 128
-    helpers have 72: 65,536 / 384 are 168 when the program starts, a multiple of 8, and 2 * 216 + 72 = 3 * 168.
+    The sums of a multiplier need tiles * channels / 2 of its registers, and it needs about 32 others: 176 with three tiles
+    of 96 channels, which leaves 80 for a helper (256 of each have 65,536). Three tiles of 128 channels would need 224, and
+    leave 56 for each of only 128 helpers, which is not enough; so these have two tiles, and one 9x9 board for 128 rows.
     """
     pitch, length = (height + 1) * (width + 1), (height - 1) * (width + 1) + width
     lines = height == width == 8
+    tiles = 3 if channels == 96 else 2
     if lines:
-        groups, tiles = 1, 3 if channels == 96 else 2
-        boards = 2 * tiles
-        rows = boards * pitch
+        groups, boards, rows = 1, 2 * tiles, 2 * tiles * pitch
     else:
-        groups, tiles, rows = 2, 3, _ROWS
-        boards = 2 * ((_ROWS // 2 - length) // pitch + 1) if length <= _ROWS // 2 else 0
-        if boards * height * width < _LEAST_SHARE * _ROWS:
+        groups, rows = 2, 2 * 64 * tiles
+        boards = 2 * ((rows // 2 - length) // pitch + 1) if length <= rows // 2 else 0
+        if boards * height * width < _LEAST_SHARE * rows:
             return None
     rows = rows + (groups + 1) * (width + 2) + 1 | 1  # odd, so that threads read neighbouring channels without conflicts
     # The rows, four numbers for each channel, where each point is, and alignment.
@@ -86,8 +84,7 @@ def plan(height: int, width: int, channels: int) -> Plan | None:
         stage = 32 * channels * slices + 16  # with two barriers
         depth = min((_MOST_SHARED - fixed) // stage, _MOST_STAGES)
         if depth >= _FEWEST_STAGES:
-            helpers = 2 if tiles * channels <= 288 else 1
-            return Plan(boards, lines, groups, tiles, helpers, fixed + depth * stage, depth, slices)
+            return Plan(boards, lines, groups, tiles, fixed + depth * stage, depth, slices)
     return None
 
 
@@ -304,7 +301,7 @@ def _call(
     program = gpu.Program(
         _SOURCE,
         entry,
-        threads=256 + 128 * how.helpers,
+        threads=_THREADS,
         defines=defines(
             HEIGHT=height,
             WIDTH=width,
@@ -320,7 +317,6 @@ def _call(
             GROUPS=how.groups,
             TEAMS=2,
             TILES=how.tiles,
-            HELPER_GROUPS=how.helpers,
             ODD=True,
             DEPTH=how.depth,
             LAG=0,
