@@ -77,7 +77,9 @@ def plan(height: int, width: int, channels: int) -> Plan | None:
         boards = 2 * ((rows // 2 - length) // pitch + 1) if length <= rows // 2 else 0
         if boards * height * width < _LEAST_SHARE * rows:
             return None
-    rows = rows + (groups + 1) * (width + 2) + 1 | 1  # odd, so that threads read neighbouring channels without conflicts
+    rows = (
+        rows + (groups + 1) * (width + 2) + 1 | 1
+    )  # odd, so that threads read neighbouring channels without conflicts
     # The rows, four numbers for each channel, where each point is, and alignment.
     fixed = 2 * channels * rows + 16 * channels + boards * height * width + 256
     for slices in (slices for slices in range(channels // 16, 0, -1) if channels // 16 % slices == 0):
@@ -192,7 +194,9 @@ def _run(
         return x, x, sums
     found = [step.norm for step in steps]
     assert all(isinstance(norm, Norm) for norm in found)
-    params = [(norm.scale[...], norm.shift[...], step.conv.kernel[...]) for norm, step in zip(found, steps, strict=True)]
+    params = [
+        (norm.scale[...], norm.shift[...], step.conv.kernel[...]) for norm, step in zip(found, steps, strict=True)
+    ]
     running = [(norm.mean[...], norm.variance[...]) for norm in found]
     (y, stream, sums), moved = convolved(x, sums, params, running, packed, number, steps[0].activation)
     for norm, (mean, variance) in zip(found, moved, strict=True):
@@ -256,7 +260,9 @@ def _backward(number: int, activation: Activation, kept: Any, changes: Any) -> t
         first = k % 2 == 0
         arguments = [packed, _index(number + k), given, numbers[k], numbers[k + 1] if followed else numbers[k]]
         arrays = [streams[k], streams[k + 1], change]
-        g, change, given, *of_norm = _call("backward", arrays, other if first else None, arguments, activation, followed)
+        g, change, given, *of_norm = _call(
+            "backward", arrays, other if first else None, arguments, activation, followed
+        )
         if not first:
             # The stream's own gradient: that of the sum, and, at the end of a run, of what is returned besides.
             other = g

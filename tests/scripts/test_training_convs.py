@@ -73,7 +73,9 @@ def both(boards: int, side: int, channels: int, activation: Any, count: int) -> 
         named = {"y": found[0], "stream": found[1], "sums": found[2], "of_x": of_x, "of_sums": of_sums}
         for k in range(count):
             named |= {f"mean {k}": moved[k][0], f"variance {k}": moved[k][1]}
-            named |= {f"of_{name} {k}": part for name, part in zip(("gamma", "beta", "kernel"), of_params[k], strict=True)}
+            named |= {
+                f"of_{name} {k}": part for name, part in zip(("gamma", "beta", "kernel"), of_params[k], strict=True)
+            }
         return named
 
     def programs(x: Any, sums: Any, params: Any) -> Any:
