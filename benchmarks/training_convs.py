@@ -65,9 +65,7 @@ def main() -> int:
             for ahead in ((4, 2), (2, 1), (6, 3), (9, 3)):
                 convs.AHEAD = dict(zip(("forward", "backward"), ahead, strict=True))
                 found = [run_time(args.boards, 9, channels, 4, True, back) for back in (False, True)]
-                say(
-                    f"{channels} channels, {ahead} units ahead: forward {found[0]:.1f} us, and backward {found[1]:.1f} us"
-                )
+                say(f"{channels} channels, {ahead} ahead: forward {found[0]:.1f} us, with backward {found[1]:.1f} us")
     for part, name in (("learn", "b6c96"), ("learn128", "b10c128")):
         if part in args.parts:
             for programs in (True, False):

@@ -63,9 +63,10 @@ class Plan(NamedTuple):
 def plan(height: int, width: int, channels: int) -> Plan | None:
     """None if the programs do not support such boards.
 
-    The sums of a multiplier need tiles * channels / 2 of its registers, and it needs about 32 others: 176 with three tiles
-    of 96 channels, which leaves 80 for a helper (256 of each have 65,536). Three tiles of 128 channels would need 224, and
-    leave 56 for each of only 128 helpers, which is not enough; so these have two tiles, and one 9x9 board for 128 rows.
+    The sums of a multiplier need tiles * channels / 2 of its registers, and it needs about 32 others: 176 with three
+    tiles of 96 channels, which leaves 80 for a helper (256 of each have 65,536). Three tiles of 128 channels would need
+    224, and leave 56 for each of only 128 helpers, which is not enough; so these have two tiles, and one 9x9 board for
+    128 rows.
     """
     pitch, length = (height + 1) * (width + 1), (height - 1) * (width + 1) + width
     lines = height == width == 8
@@ -99,7 +100,7 @@ def supports(x: Trunk, blocks: Sequence[AnyBlock]) -> bool:
 
 @contextmanager
 def in_training() -> Iterator[None]:
-    """Networks that are traced for training meanwhile use the programs where they can, on one GPU with the whole batch."""
+    """Networks that are traced for training meanwhile use the programs where they can; one GPU has the whole batch."""
     usual = BoardNetwork._look
 
     def look(net: BoardNetwork, planes: Array, scalars: Array, train: bool) -> Outputs:
@@ -171,9 +172,10 @@ def _steps(block: AnyBlock, channels: int) -> list[BlockStep]:
 
 
 def pack(kernels: Sequence[Float[Array, "3 3 channels channels"]]) -> tuple[Packed, Packed]:
-    """All kernels for the programs, forward and backward: by place, then eight inputs at a time, for each output these eight.
+    """All kernels for the programs, forward and backward.
 
-    Backward, places and both kinds of channels are exchanged.
+    They are ordered by place, then eight inputs at a time, for each output these eight. Backward, places are reversed,
+    and inputs and outputs exchanged.
     """
     stacked = jnp.stack([lax.stop_gradient(kernel).astype(jnp.bfloat16) for kernel in kernels])
     count, _, _, channels, _ = stacked.shape
