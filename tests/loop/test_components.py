@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tengen import config
+from tengen.ahead import Ahead
 from tengen.data.format.rows import blank
 from tengen.data.store import buffer
 from tengen.errors import OptionError
@@ -48,6 +50,20 @@ def test_weights_are_those_of_the_network_folded(made: Components) -> None:
     np.testing.assert_allclose(said.logits, outputs.policy, atol=1e-4)
     chances = jax.nn.softmax(outputs.value)
     np.testing.assert_allclose(said.value, jnp.asarray(chances[:, 0] - chances[:, 2]), atol=1e-4)
+
+
+def test_weights_share_no_array_with_the_trainer() -> None:
+    """The next step of learning donates the trainer's arrays, and folding leaves those of dense layers as they are."""
+    made = Components(config.load("hironaka", ["net.dtype=float32", "selfplay.games=4"]))
+    kept = {leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(made.trainer.state)}
+    assert not kept & {leaf.unsafe_buffer_pointer() for leaf in jax.tree.leaves(made.weights())}
+
+
+def test_programs_compiled_ahead_give_the_same(made: Components) -> None:
+    with Ahead() as ahead:
+        other = Components(tiny(), ahead)
+        jax.tree.map(np.testing.assert_array_equal, other.weights(), made.weights())
+        assert buffer.total(other.make_buffer()) == 0
 
 
 def test_self_play_that_does_not_fit_is_refused_each_time(made: Components, monkeypatch: pytest.MonkeyPatch) -> None:

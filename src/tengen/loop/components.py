@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from tengen import nets
-from tengen.ahead import Ahead, Jobs, shapes_on
+from tengen.ahead import Ahead, Jobs, finish, shapes_on
 from tengen.config.sections import Config
 from tengen.data.format.rows import Rows, blank
 from tengen.data.store import buffer
@@ -18,6 +18,7 @@ from tengen.jax_setup import device_memory
 from tengen.selfplay.driver import SelfplayDriver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.learner import padded
+from tengen.train.state import LearnerState
 from tengen.words import in_bytes
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
@@ -38,6 +39,7 @@ class Components:
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
         self.capacity = max(config.data.ring_rows, *(lane.selfplay.rows_room for lane in self.lanes.lanes))
         learned = self.trainer.learner.graph
+        # `fold` copies everything: the next step of learning donates the arrays of the trainer.
         self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
         self._append = jax.jit(buffer.append, donate_argnums=0)
         # The learner wants its rows on all devices. Everything is placed explicitly even if there is only one device:
@@ -45,6 +47,9 @@ class Components:
         # If a device is named instead of a sharding, arrays of the learner's mesh keep their type: another one.
         self._device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         self._everywhere = self.trainer.learner.everywhere
+        self._make = jax.jit(lambda: buffer.make(self.form, self.capacity), out_shardings=self._everywhere)
+        first = (lambda: self._make.lower().compile(), lambda: self._folding_program().compile())
+        self._first_jobs: Jobs = tuple(job for each in first for job in ahead.call(each)) if ahead else ()
         self.learner_jobs: Jobs = ()
         if ahead and self.compiles_learner():
             self.learner_jobs = ahead.call(lambda: self.learning_program().compile())
@@ -81,11 +86,20 @@ class Components:
         advice = "lower selfplay.games, search.simulations or data.ring_rows" if plays else "lower data.ring_rows"
         check_fits("this run" if plays else "the learner", sum(self.memory(plays).values()), advice)
 
-    def weights(self) -> Any:
-        return jax.device_put(self._fold(self.trainer.weights()), self._device)
+    def weights(self, state: LearnerState | None = None) -> Any:
+        """The parameters for self-play, folded, of the trainer's network or of the one in `state`."""
+        finish(self._first_jobs)
+        return jax.device_put(self._fold(self._unfolded(state or self.trainer.state)), self._device)
+
+    def _unfolded(self, state: LearnerState) -> Any:
+        return self.trainer.learner.weights(state, copies=False)
+
+    def _folding_program(self) -> Any:
+        return self._fold.lower(shapes_on(self._everywhere, jax.eval_shape(self._unfolded, self.trainer.state)))
 
     def make_buffer(self) -> RowBuffer:
-        return jax.jit(lambda: buffer.make(self.form, self.capacity), out_shardings=self._everywhere)()
+        finish(self._first_jobs[:1])
+        return self._make()
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:
         """Append the first `count` rows of the block `new` from self-play to the buffer, which is donated."""
@@ -116,6 +130,11 @@ class Components:
             filled = {name: jnp.asarray(padded(values, block)) for name, values in part.items()}
             rows = self.append(rows, filled, jnp.int32(size))
         return rows
+
+
+def session_key(config: Config, session: int = 0) -> jax.Array:
+    """The random numbers of a session of the run: each start is one."""
+    return jax.random.fold_in(jax.random.key(config.run.seed), session)
 
 
 def check_change(playing: SelfplayDriver) -> None:

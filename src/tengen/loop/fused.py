@@ -21,7 +21,7 @@ from tengen.data.store.writer import Writer
 from tengen.errors import Diverged, OptionError, TengenError
 from tengen.interop.katago import base as katago
 from tengen.loop import growth, resuming
-from tengen.loop.components import Components
+from tengen.loop.components import Components, session_key
 from tengen.loop.in_process import SESSION, TRAINER, RatedRun
 from tengen.nets.network import Network
 from tengen.run import first_network, goals, grown, networks, safe_exit
@@ -56,6 +56,7 @@ class Fused(RatedRun):
     def prepare(self) -> None:
         """Open the directory, build everything, and resume where an earlier process stopped."""
         config, closing = self.config, self._closing
+        self._ahead.call(lambda: jax.random.split(session_key(config)))  # small programs would wait behind large ones
         self._open()
         self.reporter.show("building the network", RunStatus(self._now()))
         ahead = self._ahead if self.plays else None
@@ -74,7 +75,7 @@ class Fused(RatedRun):
         for note in self.networks.notes:
             self.reporter.say(note)
         # The network that plays the first games, until it is rated. A run may have been stopped before that.
-        self._untrained = parts.weights() if self.rater.rated() is None and not times else None
+        untrained = self.trainer.state if self.rater.rated() is None and not times else None
         self._open_session(config.train.checkpoints, grown.folder(checkpoints, times))
         store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(
@@ -99,8 +100,9 @@ class Fused(RatedRun):
             parts.playing.opponents,
         )
         self._show_rating(label)
+        self._untrained = None if untrained is None else parts.weights(untrained)
         self.weights = parts.weights()
-        self.key = jax.random.fold_in(jax.random.key(config.run.seed), self.counts.sessions)
+        self.key = session_key(config, self.counts.sessions)
         self._before_exit(self._keep_games)
 
     @property

@@ -192,14 +192,14 @@ class Learner:
         """The losses of the averaged weights on a batch, without learning; `rows` counts those with weight."""
         return self._judge(state.average_parameters, state.average_statistics, _spread(dict(batch), self.split))
 
-    def weights(self, state: LearnerState, *, average: bool = True) -> Any:
-        """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step leaves alone."""
+    def weights(self, state: LearnerState, *, average: bool = True, copies: bool = True) -> Any:
+        """The nnx state for `nnx.merge(learner.graph, ...)`: copies, which the next step leaves alone, unless told."""
         chosen = (
             {**state.average_parameters, **state.average_statistics}
             if average
             else {**state.parameters, **state.statistics}
         )
-        return saving.unnamed(_copied(chosen))
+        return saving.unnamed(_copied(chosen) if copies else chosen)
 
     def network(self, state: LearnerState, *, average: bool = True) -> Network:
         """The current network, with averaged weights or the newest ones."""
