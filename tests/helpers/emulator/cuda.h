@@ -22,22 +22,38 @@
 
 struct dim3 { int x, y, z; };
 struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 static dim3 blockIdx, gridDim;
 
 namespace emulator {
-enum State { READY, AT_WARP, AT_BLOCK, DONE };
-struct Thread { ucontext_t context; State state; std::vector<char> stack; };
+enum State { READY, AT_WARP, AT_BLOCK, AT_NAMED, DONE };
+struct Thread { ucontext_t context; State state; int barrier; std::vector<char> stack; };
 static std::vector<Thread> threads;
 static ucontext_t scheduler;
 static int current;
 static void (*body)();
+static int arrived[16];  // threads at each of the barriers that a part of the threads has
 
 static void wait(State barrier) {
   const int me = current;
   threads[me].state = barrier;
   swapcontext(&threads[me].context, &scheduler);
+}
+// bar.arrive and bar.sync: the barrier lets those who wait pass once so many threads have come.
+static void announce(int barrier, int count) {
+  if (++arrived[barrier] < count) return;
+  arrived[barrier] = 0;
+  for (auto& thread : threads)
+    if (thread.state == AT_NAMED && thread.barrier == barrier) thread.state = READY;
+}
+static void meet(int barrier, int count) {
+  const int me = current;
+  threads[me].barrier = barrier;
+  threads[me].state = AT_NAMED;
+  announce(barrier, count);
+  if (threads[me].state == AT_NAMED) swapcontext(&threads[me].context, &scheduler);
 }
 static void begin() {
   body();
@@ -60,6 +76,7 @@ static void release(int first, int last) {
 }
 static void run_block(int count) {
   threads.resize(count);
+  memset(arrived, 0, sizeof(arrived));
   for (auto& thread : threads) {
     thread.stack.resize(1 << 18);
     getcontext(&thread.context);
