@@ -99,7 +99,9 @@ def _judged(game: Any, net: Any, records: Sequence[Record]) -> Iterator[Judged]:
         first = jax.vmap(game.init)(jax.random.split(jax.random.key(0), len(actions)))
         return jax.lax.scan(one, first, actions.T)[1]
 
-    for record, player, chance, surprise in zip(records, *(x.T for x in jax.device_get(replay(state, actions)))):
+    found = (x.T for x in jax.device_get(replay(state, actions)))
+    for record, player, chance, surprise in zip(records, *found, strict=True):
+        assert record.result is not None
         plies = np.arange(record.opening, len(record.actions))
         won = (player[plies] == 0) == (record.result > 0)
         names = np.array(record.players)[player[plies]]
@@ -110,7 +112,8 @@ def table(found: Mapping[str, Judged], plies: Sequence[int]) -> Iterator[str]:
     """One line for each range of plies and each network."""
     first = next(iter(found.values()))
     players = sorted(set(first.player))
-    yield " | ".join(["plies", "positions", "network", "error of the chance", *(f"moves of {name}" for name in players)])
+    titles = "plies", "positions", "network", "error of the chance", *(f"moves of {name}" for name in players)
+    yield " | ".join(titles)
     for begin, end in itertools.pairwise([*sorted(plies), sys.maxsize]):
         inside = (first.ply >= begin) & (first.ply < end)
         if inside.any():

@@ -103,7 +103,8 @@ def layers(x: jax.Array, sums: jax.Array, params: Any, activation: Any) -> Any:
 def programs(x: jax.Array, sums: jax.Array, params: Any, activation: Any) -> Any:
     zero = jnp.zeros(x.shape[3])
     packed = convs.pack([kernel for *_, kernel in params])
-    return convs.convolved(x, sums, params, [(zero, zero)] * len(params), packed, 0, activation)[0]
+    found: Any = convs.convolved(x, sums, params, [(zero, zero)] * len(params), packed, 0, activation)
+    return found[0]
 
 
 def arguments(boards: int, side: int, channels: int, count: int) -> tuple[Any, Any, Any]:
@@ -161,7 +162,8 @@ def run_time(boards: int, side: int, channels: int, count: int, by_programs: boo
         return jnp.sum((y * last).astype(jnp.float32)) + 1e-6 * jnp.sum(after)
 
     def forward(_: Any, carry: Any) -> Any:
-        y, _, after = function(*carry, params, "relu")
+        x, sums = carry
+        y, _, after = function(x, sums, params, "relu")
         return y, after
 
     def both(_: Any, carry: Any) -> Any:

@@ -145,8 +145,8 @@ class SharedLearner(Learner):
         announce({"do": "judge"}, {name: np.asarray(values) for name, values in batch.items()})
         return _local(super().judge(state, batch))
 
-    def weights(self, state: LearnerState, *, average: bool = True) -> Any:
-        return super().weights(_local(state), average=average)
+    def weights(self, state: LearnerState, *, average: bool = True, copies: bool = True) -> Any:
+        return super().weights(_local(state), average=average, copies=copies)
 
 
 def _local(tree: Any) -> Any:
