@@ -77,7 +77,7 @@ def judge(records: Sequence[Record], path: Path) -> Judged:
 
 
 def _options(record: Record) -> str:
-    return json.dumps({**record.options, "observation": None}, sort_keys=True)
+    return json.dumps([record.game, {**record.options, "observation": None}], sort_keys=True)
 
 
 def _judged(game: Any, net: Any, records: Sequence[Record]) -> Iterator[Judged]:

@@ -43,6 +43,11 @@ def finish(jobs: Jobs) -> None:
     wait(jobs)
 
 
+def finish_begun(jobs: Jobs) -> None:
+    """Wait for those that are being compiled. What still waits for a thread is left to the first call, too."""
+    wait([job for job in jobs if not job.cancel()])
+
+
 def shapes_on(place: Any, tree: Any) -> Any:
     """The shapes of arrays that will be on this device or have this sharding, to trace a function with."""
     sharding = place if isinstance(place, jax.sharding.Sharding) else jax.sharding.SingleDeviceSharding(place)

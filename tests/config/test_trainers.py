@@ -224,3 +224,26 @@ def test_configurations_as_dictionaries(own: Path) -> None:
         from_dict({"trainer": 3})
     with pytest.raises(ConfigError, match="expected a dictionary with the sections"):
         from_dict([])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ('rate: "Missing" = setting(1, "x")', r"NameError: name 'Missing' is not defined \(.*own_trainer_config\.py"),
+        ('rate: int | list = setting(1, "x")', r"Settings: TypeError: .*own_trainer_config\.py"),
+    ],
+)
+def test_settings_of_a_trainer_that_are_declared_wrongly(own: Path, declared: str, message: str) -> None:
+    module = own.with_name("own_trainer_config.py")
+    module.write_text(OWN.replace("high=1)\n", f"high=1)\n    {declared}\n", 1))
+    with pytest.raises(ConfigError, match=message):
+        load_any(own)
+
+
+def test_a_setting_of_a_trainer_may_be_called_retired(own: Path) -> None:
+    module = own.with_name("own_trainer_config.py")
+    module.write_text(OWN.replace("high=1)\n", 'high=1)\n    retired: bool = setting(False, "any word")\n', 1))
+    own.write_text(json.dumps(json.loads(own.read_text()) | {"retired": True}))
+    loaded = load_any(own)
+    assert isinstance(loaded, TrainerConfig)
+    assert vars(loaded)["retired"] is True

@@ -5,7 +5,7 @@ import functools
 import inspect
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -100,13 +100,13 @@ def _config_class(name: Any, place: str) -> type[TrainerConfig]:
 def _load(cls: type[T], found: source.ConfigSource, document: reader.Document, overrides: Iterable[str]) -> T:
     applied, override_problems = _override(cls, document, overrides)
     places = _Places(found.label, document, applied)
-    for path, value, gone in schema.retired(cls, document.data):
+    for path, value, gone in _guarded(cls, lambda: list(schema.retired(cls, document.data))):
         key, place = schema.dotted(path), places.of(path).words
         if any(override.path == path for override in applied):
             override_problems.append(f"{key}: was removed, because {gone.why} ({place})")
         elif value != gone.inactive:
             _note(f"{key}: was removed, because {gone.why}; {schema.quote(value)} has no effect ({place})")
-    instance, problems = _checked(cls, document.data, found.is_of_a_run)
+    instance, problems = _guarded(cls, lambda: schema.check(cls, document.data, old=found.is_of_a_run))
     lines = [_line(p.path, p.message, places.in_file(p.line)) for p in document.problems]
     problems = [p for p in problems if not _is_unread(p.path, document)]
     lines += [_line(p.path, p.message, places.of(p.path)) for p in problems]
@@ -121,12 +121,12 @@ def _note(text: str) -> None:
     logging.getLogger("tengen").warning(text)
 
 
-def _checked(cls: type[T], data: Any, old: bool) -> tuple[T | None, list[schema.Problem]]:
-    """`schema.check`; ConfigError if a class of the user's declares its settings wrongly, or its own checks fail."""
+def _guarded(cls: type, function: Callable[[], T]) -> T:
+    """ConfigError if a class of the user's declares its settings wrongly, or its own checks fail."""
     if cls.__module__.startswith("tengen."):
-        return schema.check(cls, data, old=old)
+        return function()
     try:
-        return schema.check(cls, data, old=old)
+        return function()
     except Exception as error:
         place = importing.place_of(error) or importing.where(cls)
         raise ConfigError([f"{cls.__name__}: {type(error).__name__}: {error} ({place})"]) from error

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from tengen import nets
-from tengen.ahead import Ahead, Jobs, finish, shapes_on
+from tengen.ahead import Ahead, Jobs, finish_begun, shapes_on
 from tengen.config.sections import Config
 from tengen.data.format.rows import Rows, blank
 from tengen.data.store import buffer
@@ -18,7 +18,6 @@ from tengen.jax_setup import device_memory
 from tengen.selfplay.driver import SelfplayDriver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
 from tengen.train.learner import padded
-from tengen.train.state import LearnerState
 from tengen.words import in_bytes
 
 _USABLE = 0.9  # of a device's memory: programs need some for themselves
@@ -39,8 +38,12 @@ class Components:
         self.trainer = AlphaZeroTrainer(AlphaZeroConfig.of(config))
         self.capacity = max(config.data.ring_rows, *(lane.selfplay.rows_room for lane in self.lanes.lanes))
         learned = self.trainer.learner.graph
-        # `fold` copies everything: the next step of learning donates the arrays of the trainer.
-        self._fold = jax.jit(lambda state: nnx.split(nets.fold(nnx.merge(learned, state)))[1])
+
+        def folded(state: Any) -> Any:
+            # Copies: the next step of learning donates the trainer's arrays, and folding may keep some of them.
+            return nnx.split(nets.fold(nnx.merge(learned, jax.tree.map(jnp.copy, state))))[1]
+
+        self._fold = jax.jit(folded)
         self._append = jax.jit(buffer.append, donate_argnums=0)
         # The learner wants its rows on all devices. Everything is placed explicitly even if there is only one device:
         # arrays that are there by default would cause a second compilation.
@@ -86,19 +89,20 @@ class Components:
         advice = "lower selfplay.games, search.simulations or data.ring_rows" if plays else "lower data.ring_rows"
         check_fits("this run" if plays else "the learner", sum(self.memory(plays).values()), advice)
 
-    def weights(self, state: LearnerState | None = None) -> Any:
-        """The parameters for self-play, folded, of the trainer's network or of the one in `state`."""
-        finish(self._first_jobs)
-        return jax.device_put(self._fold(self._unfolded(state or self.trainer.state)), self._device)
+    def weights(self, unfolded: Any = None) -> Any:
+        """The folded parameters for self-play, of `unfolded` or of the trainer's network."""
+        finish_begun(self._first_jobs)
+        return jax.device_put(self._fold(self.unfolded() if unfolded is None else unfolded), self._device)
 
-    def _unfolded(self, state: LearnerState) -> Any:
-        return self.trainer.learner.weights(state, copies=False)
+    def unfolded(self) -> Any:
+        """The averaged weights of the trainer's network, which its next step donates."""
+        return self.trainer.learner.weights(self.trainer.state, copies=False)
 
     def _folding_program(self) -> Any:
-        return self._fold.lower(shapes_on(self._everywhere, jax.eval_shape(self._unfolded, self.trainer.state)))
+        return self._fold.lower(shapes_on(self._everywhere, jax.eval_shape(self.unfolded)))
 
     def make_buffer(self) -> RowBuffer:
-        finish(self._first_jobs[:1])
+        finish_begun(self._first_jobs[:1])
         return self._make()
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:

@@ -75,7 +75,7 @@ class Fused(RatedRun):
         for note in self.networks.notes:
             self.reporter.say(note)
         # The network that plays the first games, until it is rated. A run may have been stopped before that.
-        untrained = self.trainer.state if self.rater.rated() is None and not times else None
+        untrained = parts.unfolded() if self.rater.rated() is None and not times else None
         self._open_session(config.train.checkpoints, grown.folder(checkpoints, times))
         store = Store(self.base / "selfplay", alone=True)
         found = resuming.resume(

@@ -146,14 +146,18 @@ class Retired(NamedTuple):
 
 
 def retired_keys(cls: type) -> Mapping[str, Retired]:
-    """The keys of the settings that were removed from the section `cls`."""
-    return getattr(cls, "retired", {})
+    """The keys of the settings that were removed from the section `cls`. A setting may be called `retired`, too."""
+    found = getattr(cls, "retired", None)
+    return found if isinstance(found, Mapping) else {}
 
 
 def retired(
     cls: type, data: object, path: Path = (), names: KeyNames | None = None
 ) -> Iterator[tuple[Path, Any, Retired]]:
-    """Every setting in `data` that was removed from `cls` or one of its sections: path, value, and what it was."""
+    """Every setting in `data` that was removed from `cls` or one of its sections: path, value, and what it was.
+
+    Options of variants, such as those of a game, cannot be retired.
+    """
     if not isinstance(data, Mapping):
         return
     yield from (((*path, key), data[key], gone) for key, gone in retired_keys(cls).items() if key in data)
