@@ -78,9 +78,8 @@ def plan(height: int, width: int, channels: int) -> Plan | None:
         boards = 2 * ((rows // 2 - length) // pitch + 1) if length <= rows // 2 else 0
         if boards * height * width < _LEAST_SHARE * rows:
             return None
-    rows = (
-        rows + (groups + 1) * (width + 2) + 1 | 1
-    )  # odd, so that threads read neighbouring channels without conflicts
+    # An odd number, so that threads read neighbouring channels without conflicts.
+    rows = (rows + (groups + 1) * (width + 2) + 1) | 1
     # The rows, four numbers for each channel, where each point is, and alignment.
     fixed = 2 * channels * rows + 16 * channels + boards * height * width + 256
     for slices in (slices for slices in range(channels // 16, 0, -1) if channels // 16 % slices == 0):

@@ -1,6 +1,5 @@
 """The solver against plain minimax by slow rules, for every position there is."""
 
-from copy import copy
 from functools import cache
 
 from tengen.games.tic_tac_toe import TicTacToeState
@@ -19,15 +18,8 @@ def positions() -> dict[Board, TicTacToe]:
         name = tuple(sorted(game.board.items()))
         if name not in found:
             found[name] = game
-            waiting += replies(game).values()
+            waiting += game.replies().values()
     return found
-
-
-def replies(game: TicTacToe) -> dict[int, TicTacToe]:
-    later = {action: copy(game) for action, legal in enumerate(game.legal_actions()) if legal}
-    for action, after in later.items():
-        after.play(action)
-    return later
 
 
 @cache
@@ -36,7 +28,7 @@ def minimax(name: Board) -> int:
     game = ALL[name]
     if game.over:
         return game.returns()[game.to_play]
-    return max(-minimax(tuple(sorted(later.board.items()))) for later in replies(game).values())
+    return max(-minimax(tuple(sorted(later.board.items()))) for later in game.replies().values())
 
 
 ALL = positions()
@@ -48,6 +40,6 @@ def test_every_position() -> None:
         stones = [sum(1 << point for point, owner in name if owner == seat) for seat in (0, 1)]
         assert solved.value(stones[game.to_play], stones[1 - game.to_play]) == minimax(name)
         if not game.over:
-            later = {action: -minimax(tuple(sorted(g.board.items()))) for action, g in replies(game).items()}
+            later = {action: -minimax(tuple(sorted(g.board.items()))) for action, g in game.replies().items()}
             best = [action for action, worth in later.items() if worth == max(later.values())]
             assert solved.best_moves(TicTacToeState(stones, game.to_play)) == best

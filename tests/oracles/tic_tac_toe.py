@@ -1,5 +1,8 @@
 """Tic-tac-toe by the book: three in a row out of the eight lines."""
 
+from copy import copy
+from typing import Self
+
 LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
 
 
@@ -31,6 +34,13 @@ class TicTacToe:
         self.board = {**self.board, action: self.to_play}
         self.to_play = 1 - self.to_play
         self.moves += 1
+
+    def replies(self) -> dict[int, Self]:
+        """The game after each legal action."""
+        found = {action: copy(self) for action, legal in enumerate(self.legal_actions()) if legal}
+        for action, later in found.items():
+            later.play(action)
+        return found
 
     def returns(self) -> tuple[int, int]:
         """(first, second): +1 for three in a row, -1 for the other, 0 drawn or still running."""

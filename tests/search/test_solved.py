@@ -1,7 +1,6 @@
 """Solved positions: with an evaluator that knows nothing, the search finds what they are worth."""
 
 import random
-from copy import copy
 from functools import cache
 from typing import Any
 
@@ -61,14 +60,7 @@ def value(game: TicTacToe) -> int:
     """With best play, for the player to move."""
     if game.over:
         return game.returns()[game.to_play]
-    return max(-value(later) for later in replies(game).values())
-
-
-def replies(game: TicTacToe) -> dict[int, TicTacToe]:
-    found = {action: copy(game) for action, legal in enumerate(game.legal_actions()) if legal}
-    for action, later in found.items():
-        later.play(action)
-    return found
+    return max(-value(later) for later in game.replies().values())
 
 
 @cache
@@ -84,7 +76,7 @@ def solved_tic_tac_toe(kind: str, count: int = 4) -> list[list[int]]:
                 game.play(action)
         if game.over or moves in found:
             continue
-        wins_now = any(later.over and later.returns() != (0, 0) for later in replies(game).values())
+        wins_now = any(later.over and later.returns() != (0, 0) for later in game.replies().values())
         if value(game) == WORTH[kind] and wins_now == (kind == "win in 1"):
             found.append(moves)
     return found
@@ -100,7 +92,7 @@ def test_tic_tac_toe(settings: SearchSettings) -> None:
         game = TicTacToe()
         for move in moves:
             game.play(move)
-        assert -value(replies(game)[action]) == worth, f"{action} after {moves} throws something away"
+        assert -value(game.replies()[action]) == worth, f"{action} after {moves} throws something away"
 
 
 @pytest.mark.parametrize(

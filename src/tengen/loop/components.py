@@ -51,8 +51,8 @@ class Components:
         self._device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
         self._everywhere = self.trainer.learner.everywhere
         self._make = jax.jit(lambda: buffer.make(self.form, self.capacity), out_shardings=self._everywhere)
-        first = (lambda: self._make.lower().compile(), lambda: self._folding_program().compile())
-        self._first_jobs: Jobs = tuple(job for each in first for job in ahead.call(each)) if ahead else ()
+        self._make_jobs = ahead.call(lambda: self._make.lower().compile()) if ahead else ()
+        self._fold_jobs = ahead.call(lambda: self._folding_program().compile()) if ahead else ()
         self.learner_jobs: Jobs = ()
         if ahead and self.compiles_learner():
             self.learner_jobs = ahead.call(lambda: self.learning_program().compile())
@@ -91,7 +91,7 @@ class Components:
 
     def weights(self, unfolded: Any = None) -> Any:
         """The folded parameters for self-play, of `unfolded` or of the trainer's network."""
-        finish_begun(self._first_jobs)
+        finish_begun(self._fold_jobs)
         return jax.device_put(self._fold(self.unfolded() if unfolded is None else unfolded), self._device)
 
     def unfolded(self) -> Any:
@@ -102,7 +102,7 @@ class Components:
         return self._fold.lower(shapes_on(self._everywhere, jax.eval_shape(self.unfolded)))
 
     def make_buffer(self) -> RowBuffer:
-        finish_begun(self._first_jobs[:1])
+        finish_begun(self._make_jobs)
         return self._make()
 
     def append(self, rows: RowBuffer, new: Rows, count: Any) -> RowBuffer:
