@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
@@ -132,7 +133,8 @@ def learn(folder: Path, steps: range) -> dict[str, np.ndarray]:
         trainer.resume(checkpoints)
         assert trainer.step == steps.start
         trainer.earn(1000)
-        trainer.learn({name: values[16 * step : 16 * step + 16] for name, values in rows.items()} for step in steps)
+        with mock.patch.multiple("tengen.train.learner", _SETTLING_BATCHES=1, _SETTLING_ROWS=1):
+            trainer.learn({name: values[16 * step : 16 * step + 16] for name, values in rows.items()} for step in steps)
         trainer.validate([{name: values[:16] for name, values in rows.items()}])
         checkpoints.save(trainer.checkpoint())
     return flat(trainer.state)

@@ -15,6 +15,7 @@ EPSILON = 1e-4
 RMS_EPSILON = 1e-6
 # The running statistics average over about the last hundred batches.
 _NEW_SHARE = 0.01
+_ALL_NEW = 1.0
 
 
 class Norm(nnx.Module):
@@ -25,6 +26,7 @@ class Norm(nnx.Module):
         self.shift = nnx.Param(filled(0, channels))
         self.mean = nnx.BatchStat(filled(0, channels))
         self.variance = nnx.BatchStat(filled(1, channels))
+        self.new_share = _NEW_SHARE
 
     def __call__(self, x: Trunk, board: BoardMask, train: bool) -> Trunk:
         """The result stays float32: the activation rounds it, in the same pass."""
@@ -40,9 +42,9 @@ class Norm(nnx.Module):
     def _learn(self, x: Trunk, board: BoardMask) -> "Affines":
         moments = board.moments(x)
         for running, now in zip((self.mean, self.variance), moments, strict=True):
-            old = running[...]
+            kept = (1 - self.new_share) * running[...]
             # Not `running[...] = `, which looks at the sharding of both: tracing a network would take twice as long.
-            running.set_value(old + _NEW_SHARE * (lax.stop_gradient(now) - old))
+            running.set_value(kept + self.new_share * lax.stop_gradient(now))
         return moments
 
 
@@ -84,6 +86,15 @@ class RmsNorm(nnx.Module):
 
 AnyNorm = Norm | Affine | Nothing | RmsNorm
 Affines = tuple[Float32[Array, " channels"], Float32[Array, " channels"]]
+
+
+def renew_statistics(net: nnx.Module) -> None:
+    """Let the next batch replace the running statistics of batch norms, Tengen's and flax's, not only add to them."""
+    for _, module in nnx.iter_modules(net):
+        if isinstance(module, Norm):
+            module.new_share = _ALL_NEW
+        elif isinstance(module, nnx.BatchNorm):
+            module.momentum = 1 - _ALL_NEW
 
 
 def without_statistics(norm: AnyNorm) -> Affine | RmsNorm:

@@ -76,6 +76,17 @@ def from_buffer(data: tuple[buffer.RowBuffer, Array | int], key: Array, batch: i
     return buffer.sample(rows, key, batch, window)
 
 
+def _count(blocks: Sequence[Mapping[str, Any]]) -> int:
+    return sum(len(block["ply"]) for block in blocks)
+
+
+def _newest(blocks: list[Mapping[str, Any]], rows: int) -> list[Mapping[str, Any]]:
+    """Without the oldest blocks, if the others have enough rows."""
+    while _count(blocks[1:]) >= rows:
+        blocks = blocks[1:]
+    return blocks
+
+
 class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     """Owns the network and the state of its training. `feed` it rows, then `train`.
 
@@ -106,6 +117,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         """Another factor of the learning rate, by the step, asked once per call; set it before `resume`."""
         self._sample = sample
         self._data: Any = None
+        self._newest: list[Mapping[str, Any]] = []  # the last blocks of rows from the host
 
     @property
     def samples(self) -> int:
@@ -158,6 +170,9 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             self.state, figures = self.learner.in_order(self.state, rows, self._key, count)
             sums = figures if sums is None else jax.tree.map(jnp.add, sums, figures)
             steps += count
+            self._newest = _newest([*self._newest, rows], self.learner.settling_rows)
+        if steps:
+            self._settle()
         return self._after(steps, jax.tree.map(lambda total: total / steps, jax.device_get(sums))) if steps else {}
 
     def validate(self, blocks: Iterable[Mapping[str, Any]]) -> Metrics:
@@ -230,6 +245,14 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             taken += count
         found = self._after(taken, {name: each / taken for name, each in sums.items()}) if taken else {}
         return {**found, "step": self.step, "steps": taken}
+
+    def _settle(self) -> None:
+        """Settle the averaged weights on the newest rows, if there are enough."""
+        wanted = self.learner.settling_rows
+        if _count(self._newest) >= wanted:
+            names = self._newest[0]
+            rows = {name: np.concatenate([block[name] for block in self._newest])[-wanted:] for name in names}
+            self.state = self.learner.settle(self.state, rows, self._key)
 
     def _after(self, steps: int, figures: Any) -> Metrics:
         """Count steps that were taken, with these figures on the device; Diverged if too many were not finite."""

@@ -5,8 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from flax import nnx
 
 from tengen import nets
@@ -16,7 +14,7 @@ from tengen.config.settings.train import TrainSettings
 from tengen.schema import from_options
 from tengen.train.alpha_zero import AlphaZeroConfig
 from tengen.train.checkpoints import unflat
-from tengen.train.hosts import announce
+from tengen.train.hosts import announce, key_of
 from tengen.train.learner import Learner
 
 
@@ -36,9 +34,10 @@ def follow(stop: Callable[[], bool], say: Callable[[str], None]) -> str:
             case "change":
                 learner = learner.changed(from_options(TrainSettings, order["train"], "train"))
             case "learn":
-                key = jax.random.wrap_key_data(jnp.asarray(np.array(order["key"], np.uint32)))
                 state = learner.scaled(state, order["scale"])
-                state, _ = learner.in_order(state, arrays, key, order["steps"])
+                state, _ = learner.in_order(state, arrays, key_of(order["key"]), order["steps"])
+            case "settle":
+                state = learner.settle(state, arrays, key_of(order["key"]))
             case "judge":
                 jax.block_until_ready(learner.judge(state, arrays))
             case "end":

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.experimental import multihost_utils
@@ -136,10 +137,14 @@ class SharedLearner(Learner):
     def in_order(
         self, state: LearnerState, rows: Mapping[str, Any], key: Array, steps: int
     ) -> tuple[LearnerState, Figures]:
-        scale, data = float(_local(state.rate_scale)), np.asarray(jax.random.key_data(key)).tolist()
-        announce({"do": "learn", "steps": steps, "scale": scale, "key": data}, rows)
+        scale = float(_local(state.rate_scale))
+        announce({"do": "learn", "steps": steps, "scale": scale, "key": _numbers(key)}, rows)
         state, figures = super().in_order(state, rows, key, steps)
         return state, _local(figures)
+
+    def settle(self, state: LearnerState, rows: Mapping[str, Any], key: Array) -> LearnerState:
+        announce({"do": "settle", "key": _numbers(key)}, rows)
+        return super().settle(state, rows, key)
 
     def judge(self, state: LearnerState, batch: Mapping[str, Array]) -> Figures:
         announce({"do": "judge"}, {name: np.asarray(values) for name, values in batch.items()})
@@ -147,6 +152,15 @@ class SharedLearner(Learner):
 
     def weights(self, state: LearnerState, *, average: bool = True, copies: bool = True) -> Any:
         return super().weights(_local(state), average=average, copies=copies)
+
+
+def _numbers(key: Array) -> list[int]:
+    """A random key as an announcement has it; `key_of` is the inverse."""
+    return np.asarray(jax.random.key_data(key)).tolist()
+
+
+def key_of(numbers: list[int]) -> Array:
+    return jax.random.wrap_key_data(jnp.asarray(np.array(numbers, np.uint32)))
 
 
 def _local(tree: Any) -> Any:

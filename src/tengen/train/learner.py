@@ -22,7 +22,7 @@ from tengen.data.format.rows import RowFormat, unpack_planes
 from tengen.errors import OptionError
 from tengen.games.core import Game
 from tengen.jax_setup import known_options
-from tengen.nets import saving
+from tengen.nets import norms, saving
 from tengen.nets.network import Network
 from tengen.train import losses, optimizers, schedules, symmetry
 from tengen.train.packing import Tensors
@@ -40,6 +40,7 @@ _ONE_GRAPH = {
     "DYNAMIC_SLICE_FUSION,FUSION,WHILE"
 }
 _BLOCK = 16  # batches that go to the device at once
+_SETTLING_BATCHES, _SETTLING_ROWS = 4, 1024  # at least so many give the norms of the averaged weights their statistics
 _OTHERS = nnx.Not(nnx.Param)
 
 
@@ -105,6 +106,8 @@ class Learner:
         self._one = compiled(self._drawn, static_argnums=3)
         self._many = compiled(self._loop, static_argnums=3)
         self._block = compiled(self._in_order)
+        self._settle = compiled(self._settled)
+        self._settle_drawn = compiled(self._settled_by_draw, static_argnums=2)
         self._judge = jax.jit(self._judged)
 
     def _as_arrays(self) -> Numbers:
@@ -146,7 +149,8 @@ class Learner:
     ) -> tuple[LearnerState, Figures]:
         """Take `steps` steps (at least one), each on a new batch; the state after them, and the mean of the figures.
 
-        `state` is donated, `data` is not. Compiled once for each `sample`: always pass the same function.
+        `state` is donated, `data` is not. Compiled once for each `sample`: always pass the same function. The averaged
+        weights are settled, see `settle`.
         """
         if self._loops:
             return self._many(state, self._numbers, key, sample, data, jnp.int32(steps))
@@ -156,12 +160,28 @@ class Learner:
             if self.split.num_devices > 1:
                 jax.block_until_ready(figures)  # steps that overlap can wait for each other's devices for ever
             found.append(figures)
+        state = self._settle_drawn(state, key, sample, data)
         return state, jax.tree.map(lambda *each: sum(each[1:], each[0]) / steps, *found)
 
     def program(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> Any:
         """The program of `many` for such arguments, which may be shapes, to be compiled ahead (`tengen.ahead`)."""
         arguments = (state, self._numbers, key, sample, data)
         return self._many.lower(*arguments, jnp.int32(1)) if self._loops else self._one.lower(*arguments)
+
+    @property
+    def settling_rows(self) -> int:
+        """How many rows `settle` needs."""
+        batch = self.settings.batch
+        return batch * max(_SETTLING_BATCHES, -(-_SETTLING_ROWS // batch))
+
+    def settle(self, state: LearnerState, rows: Mapping[str, Any], key: Array) -> LearnerState:
+        """The state, which is donated, with statistics of the norms that belong to the averaged weights.
+
+        Each step averages the statistics of the newest weights, too, but those of averaged weights are different, and
+        while learning is fast all of these averages are out of date. Without this, a deep network plays for hundreds of
+        steps as if it had learned nothing. `rows` are `settling_rows` from which it learns.
+        """
+        return self._settle(state, _spread(dict(rows), self.split), key)
 
     @property
     def block(self) -> int:
@@ -230,6 +250,7 @@ class Learner:
             return self._draw(state, packs, numbers, key, sample, data)
 
         state, sums = repeated(one, state, steps)
+        state = self._settled_by_draw(state, key, sample, data)
         return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
 
     def _in_order(
@@ -286,6 +307,22 @@ class Learner:
             parameters, statistics, averages[0], averages[1], optimizer, state.step + 1, state.rate_scale
         )
         return lax.with_sharding_constraint(state, self.everywhere), figures
+
+    def _settled_by_draw(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> LearnerState:
+        drawn = sample(data, jax.random.fold_in(jax.random.fold_in(key, 3), state.step), self.settling_rows)
+        return self._settled(state, drawn, key)
+
+    def _settled(self, state: LearnerState, batch: Mapping[str, Array], key: Array) -> LearnerState:
+        rows = self._augmented(batch, jax.random.fold_in(jax.random.fold_in(key, 4), state.step))
+        rows = lax.with_sharding_constraint(rows, self.split)
+        old = state.average_statistics
+        net = nnx.merge(self.graph, saving.unnamed({**state.average_parameters, **old}))
+        norms.renew_statistics(net)
+        net(rows["planes"], rows["scalars"], train=True)
+        new = saving.named(nnx.state(net, nnx.BatchStat))
+        good = jnp.stack([jnp.isfinite(x).all() for x in new.values()]).all() if new else True
+        settled = old | {name: jnp.where(good, x, old[name]) for name, x in new.items()}
+        return lax.with_sharding_constraint(state._replace(average_statistics=settled), self.everywhere)
 
     def _augmented(self, batch: Mapping[str, Array], key: Array) -> dict[str, Array]:
         """The batch with its planes unpacked to Bool[B, H, W, C], each row through a random symmetry."""
