@@ -8,6 +8,8 @@ import os
 import shutil
 import threading
 import xml.etree.ElementTree as xml
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -476,13 +478,16 @@ def test_every_large_program_is_compiled_once_in_a_thread_and_the_first_games_ar
     """As on a GPU: all calls find what was compiled ahead, and with enough rows, games wait for the learner."""
     monkeypatch.setattr(driver, "MOST_PHASES", 6)
     monkeypatch.setattr(Components, "compiles_learner", staticmethod(lambda: True))
-    may_compile, program = threading.Event(), AlphaZeroTrainer.program
+    may_compile, programs = threading.Event(), AlphaZeroTrainer.programs
 
-    def waiting(trainer: AlphaZeroTrainer, data: Any) -> Any:
+    def waiting(lower: Callable[[], Any]) -> Any:
         may_compile.wait()
-        return program(trainer, data)
+        return lower()
 
-    monkeypatch.setattr(AlphaZeroTrainer, "program", waiting)
+    def all_waiting(trainer: AlphaZeroTrainer, data: Any) -> Any:
+        return tuple(partial(waiting, lower) for lower in programs(trainer, data))
+
+    monkeypatch.setattr(AlphaZeroTrainer, "programs", all_waiting)
     wait_for_learner, rows = Fused._wait_for_learner, []
 
     def wait(loop: Fused) -> None:
@@ -499,7 +504,7 @@ def test_every_large_program_is_compiled_once_in_a_thread_and_the_first_games_ar
     assert len(rows) == 1
     assert rows[0] >= loop.config.data.first_rows, "games are played, and learning waits"
     assert loop.trainer.step > 0
-    for name in ("_start", "_play", "append", "_drawn"):
+    for name in ("_start", "_play", "append", "_drawn", "_settled_by_draw"):
         assert [thread.rpartition("_")[0] for thread in compilations.of(name)] == ["compiling"], f"{name} once, ahead"
     assert all(thread.startswith("compiling") for thread in compilations.of("_end"))
 

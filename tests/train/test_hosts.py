@@ -133,7 +133,7 @@ def learn(folder: Path, steps: range) -> dict[str, np.ndarray]:
         trainer.resume(checkpoints)
         assert trainer.step == steps.start
         trainer.earn(1000)
-        with mock.patch.multiple("tengen.train.learner", _SETTLING_BATCHES=1, _SETTLING_ROWS=1):
+        with mock.patch("tengen.train.learner._SETTLING_ROWS", 1):
             trainer.learn({name: values[16 * step : 16 * step + 16] for name, values in rows.items()} for step in steps)
         trainer.validate([{name: values[:16] for name, values in rows.items()}])
         checkpoints.save(trainer.checkpoint())

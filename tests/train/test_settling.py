@@ -23,8 +23,7 @@ KEY = jax.random.key(3)
 
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tengen.train.learner._SETTLING_ROWS", 1)
-    monkeypatch.setattr("tengen.train.learner._SETTLING_BATCHES", 2)
+    monkeypatch.setattr("tengen.train.learner._SETTLING_ROWS", 2 * BATCH)
 
 
 @pytest.fixture(scope="module")
@@ -71,18 +70,15 @@ def test_settled_statistics_are_those_of_the_averaged_weights(
         jax.tree.map(np.testing.assert_array_equal, getattr(before, field), jax.device_get(getattr(state, field)))
 
 
-@pytest.mark.parametrize("loops", [False, True])
-def test_many_steps_end_with_settled_averages(
-    loops: bool, game: Game, net: nets.Network, rows: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learner = Learner(net, game, tiny_settings(), compiler_options=QUICK)
-    monkeypatch.setattr(learner, "_loops", loops)
-    state, _ = learner.many(learner.start(net), KEY, pick, rows, 3)
-    found = jax.device_get(state.average_statistics)
+def test_rows_that_are_drawn_settle_as_given_ones_do(plain: Learner, net: nets.Network, rows: Any) -> None:
+    state, _ = plain.many(plain.start(net), KEY, pick, rows, 3)
     drawn = pick(rows, jax.random.fold_in(jax.random.fold_in(KEY, 3), 3), 2 * BATCH)
-    again = learner.settle(state, drawn, KEY)
+    before = jax.device_get(state.average_statistics)
+    found = jax.device_get(plain.settle_drawn(jax.tree.map(jnp.copy, state), KEY, pick, rows).average_statistics)
+    expected = plain.settle(state, drawn, KEY).average_statistics
     for name, values in found.items():
-        np.testing.assert_allclose(again.average_statistics[name], values, rtol=1e-3, atol=1e-4, err_msg=name)
+        np.testing.assert_allclose(values, expected[name], rtol=1e-3, atol=1e-4, err_msg=name)
+        assert not np.allclose(values, before[name], rtol=1e-2, atol=1e-3), "nothing was mended"
 
 
 def test_rows_that_are_not_finite_change_nothing(plain: Learner, net: nets.Network, rows: Any) -> None:
@@ -94,11 +90,54 @@ def test_rows_that_are_not_finite_change_nothing(plain: Learner, net: nets.Netwo
     jax.tree.map(np.testing.assert_array_equal, before, jax.device_get(state.average_statistics))
 
 
-def test_learning_from_the_host_settles_on_the_newest_rows(
-    game: Game, net: nets.Network, plain: Learner, rows: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def trainer(game: Game, net: nets.Network, plain: Learner, monkeypatch: pytest.MonkeyPatch) -> train.AlphaZeroTrainer:
     monkeypatch.setattr("tengen.train.alpha_zero.Learner", lambda *_: plain)
-    trainer = train.AlphaZeroTrainer(train.AlphaZeroConfig(game, net.spec, plain.settings))
+    return train.AlphaZeroTrainer(train.AlphaZeroConfig(game, net.spec, plain.settings), pick)
+
+
+def statistics(trainer: train.AlphaZeroTrainer) -> Any:
+    return jax.device_get(trainer.state.average_statistics)
+
+
+@pytest.mark.parametrize("use", ["weights", "network", "checkpoint"])
+def test_a_trainer_settles_when_its_weights_are_used(trainer: train.AlphaZeroTrainer, rows: Any, use: str) -> None:
+    start = statistics(trainer)
+    trainer.weights()
+    jax.tree.map(np.testing.assert_array_equal, start, statistics(trainer))  # nothing was learned yet
+    trainer.feed(rows, 100)
+    trainer.train(3)
+    learned, state = statistics(trainer), jax.tree.map(jnp.copy, trainer.state)
+    getattr(trainer, use)()
+    settled = statistics(trainer)
+    expected = trainer.learner.settle_drawn(state, trainer._key, pick, rows).average_statistics
+    for name, values in settled.items():
+        np.testing.assert_array_equal(values, expected[name], err_msg=name)
+        assert not np.array_equal(values, learned[name])
+    trainer.weights()
+    jax.tree.map(np.testing.assert_array_equal, settled, statistics(trainer))  # once is enough
+
+
+def test_learning_in_pieces_settles_once(
+    trainer: train.AlphaZeroTrainer, rows: Any, plain: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    settle = plain.settle_drawn
+
+    def counted(state: LearnerState, *more: Any) -> LearnerState:
+        asked.append(int(state.step))
+        return settle(state, *more)
+
+    monkeypatch.setattr(plain, "settle_drawn", counted)
+    trainer.feed(rows, 100)
+    trainer.pieces(3, 1, lambda: False)
+    trainer.weights()
+    assert asked == [3]
+
+
+def test_learning_from_the_host_settles_on_the_newest_rows(
+    trainer: train.AlphaZeroTrainer, plain: Learner, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trainer.earn(100)
     host = {name: np.asarray(values) for name, values in rows.items()}
     blocks = [{name: values[i * BATCH : (i + 1) * BATCH] for name, values in host.items()} for i in range(4)]
@@ -110,11 +149,14 @@ def test_learning_from_the_host_settles_on_the_newest_rows(
 
     monkeypatch.setattr(plain, "settle", settle)
     trainer.learn(iter(blocks[:1]))
+    trainer.weights()
     assert not asked, "one batch is too little"
     trainer.learn(iter(blocks[1:4]))
+    trainer.weights()
     assert len(asked) == 1
     np.testing.assert_array_equal(asked[0], host["ply"][2 * BATCH : 4 * BATCH])
     assert trainer.learn(iter(())) == {}
+    trainer.weights()
     assert len(asked) == 1
 
 

@@ -55,7 +55,8 @@ class Components:
         self._fold_jobs = ahead.call(lambda: self._folding_program().compile()) if ahead else ()
         self.learner_jobs: Jobs = ()
         if ahead and self.compiles_learner():
-            self.learner_jobs = ahead.call(lambda: self.learning_program().compile())
+            for lower in self.trainer.programs((self._ring_shapes(), jax.eval_shape(lambda: jnp.int32(0)))):
+                self.learner_jobs += ahead.call(lambda lower=lower: lower().compile())
             self.play_jobs += ahead.compile(self.collecting_programs())
 
     @staticmethod
@@ -96,7 +97,7 @@ class Components:
 
     def unfolded(self) -> Any:
         """The averaged weights of the trainer's network, which its next step donates."""
-        return self.trainer.learner.weights(self.trainer.state, copies=False)
+        return self.trainer.weights(copies=False)
 
     def _folding_program(self) -> Any:
         return self._fold.lower(shapes_on(self._everywhere, jax.eval_shape(self.unfolded)))
@@ -117,10 +118,6 @@ class Components:
             rows = jax.eval_shape(lambda room=room: (blank(self.form, room, jnp), jnp.int32(0)))
             yield self._append.lower(ring, *shapes_on(self._everywhere, rows))
         yield from self.lanes.fetching_programs(self.playing.weight_shapes)
-
-    def learning_program(self) -> Any:
-        """The program of learning from the buffer, to be compiled ahead."""
-        return self.trainer.program((self._ring_shapes(), jax.eval_shape(lambda: jnp.int32(0))))
 
     def _ring_shapes(self) -> RowBuffer:
         return shapes_on(self._everywhere, jax.eval_shape(lambda: buffer.make(self.form, self.capacity)))

@@ -118,6 +118,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self._sample = sample
         self._data: Any = None
         self._newest: list[Mapping[str, Any]] = []  # the last blocks of rows from the host
+        self._settled = True  # whether nothing was learned since the averaged weights got their statistics
 
     @property
     def samples(self) -> int:
@@ -154,9 +155,9 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         """Allow `learn` to use `rows` more rows, which the caller provides."""
         self.feed(self._data if self._data is not None else (), rows)
 
-    def program(self, data: Any) -> Any:
-        """The program of `train` for data of these shapes, to be compiled ahead. Any thread may call this."""
-        return self.learner.program(self.state, self._key, self._sample, data)
+    def programs(self, data: Any) -> tuple[Callable[[], Any], ...]:
+        """Functions that lower the programs of `train` for data of these shapes. Any thread may call them."""
+        return self.learner.programs(self.state, self._key, self._sample, data)
 
     def learn(self, blocks: Iterator[Mapping[str, Any]]) -> Metrics:
         """Take a step on each batch of the blocks of rows on the host; a block has at most `learner.block` batches.
@@ -171,8 +172,6 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             sums = figures if sums is None else jax.tree.map(jnp.add, sums, figures)
             steps += count
             self._newest = _newest([*self._newest, rows], self.learner.settling_rows)
-        if steps:
-            self._settle()
         return self._after(steps, jax.tree.map(lambda total: total / steps, jax.device_get(sums))) if steps else {}
 
     def validate(self, blocks: Iterable[Mapping[str, Any]]) -> Metrics:
@@ -180,6 +179,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
 
         Diverged if they are not finite: a network with those weights could not play.
         """
+        self._settle()
         found, size = [], self.config.train.batch
         for block in blocks:
             for start in range(0, len(block["ply"]), size):
@@ -193,15 +193,18 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
             raise Diverged.at(self._step, "the loss of the averaged network on rows to validate with is not finite")
         return means
 
-    def weights(self, *, average: bool = True) -> Any:
-        """The nnx state for `nnx.merge(trainer.learner.graph, ...)`, for self-play: copies that do not change."""
-        return self.learner.weights(self.state, average=average)
+    def weights(self, *, average: bool = True, copies: bool = True) -> Any:
+        """The nnx state for `nnx.merge(trainer.learner.graph, ...)`: copies, unless the next step may donate it."""
+        self._settle()
+        return self.learner.weights(self.state, average=average, copies=copies)
 
     def network(self, *, average: bool = True) -> nets.Network:
         """The current network, to save or to play with."""
+        self._settle()
         return self.learner.network(self.state, average=average)
 
     def checkpoint(self, extras: dict[str, Any] | None = None) -> Checkpoint:
+        self._settle()
         key = np.asarray(jax.random.key_data(self._key)).tolist()
         schedule = None if self.schedule is None else schedules.saved(self.schedule, "schedule")
         about = _About(self.bucket, self.plateau, key, extras or {}, schedule)
@@ -247,9 +250,13 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         return {**found, "step": self.step, "steps": taken}
 
     def _settle(self) -> None:
-        """Settle the averaged weights on the newest rows, if there are enough."""
-        wanted = self.learner.settling_rows
-        if _count(self._newest) >= wanted:
+        """Settle the averaged weights if they have learned since, on the newest rows if these came from the host."""
+        if self._settled:
+            return
+        self._settled, wanted = True, self.learner.settling_rows
+        if not self._newest:
+            self.state = self.learner.settle_drawn(self.state, self._key, self._sample, self._data)
+        elif _count(self._newest) >= wanted:
             names = self._newest[0]
             rows = {name: np.concatenate([block[name] for block in self._newest])[-wanted:] for name in names}
             self.state = self.learner.settle(self.state, rows, self._key)
@@ -257,6 +264,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def _after(self, steps: int, figures: Any) -> Metrics:
         """Count steps that were taken, with these figures on the device; Diverged if too many were not finite."""
         self._step += steps
+        self._settled = False
         self.bucket = self.bucket.spent(steps, self.config.train.batch)
         found = {name: float(figure) for name, figure in jax.device_get(figures).items()}
         learned = 1 - found["skipped"]

@@ -40,7 +40,7 @@ _ONE_GRAPH = {
     "DYNAMIC_SLICE_FUSION,FUSION,WHILE"
 }
 _BLOCK = 16  # batches that go to the device at once
-_SETTLING_BATCHES, _SETTLING_ROWS = 4, 1024  # at least so many give the norms of the averaged weights their statistics
+_SETTLING_ROWS = 1024  # at least so many give the norms of the averaged weights their statistics
 _OTHERS = nnx.Not(nnx.Param)
 
 
@@ -149,8 +149,7 @@ class Learner:
     ) -> tuple[LearnerState, Figures]:
         """Take `steps` steps (at least one), each on a new batch; the state after them, and the mean of the figures.
 
-        `state` is donated, `data` is not. Compiled once for each `sample`: always pass the same function. The averaged
-        weights are settled, see `settle`.
+        `state` is donated, `data` is not. Compiled once for each `sample`: always pass the same function.
         """
         if self._loops:
             return self._many(state, self._numbers, key, sample, data, jnp.int32(steps))
@@ -160,19 +159,19 @@ class Learner:
             if self.split.num_devices > 1:
                 jax.block_until_ready(figures)  # steps that overlap can wait for each other's devices for ever
             found.append(figures)
-        state = self._settle_drawn(state, key, sample, data)
         return state, jax.tree.map(lambda *each: sum(each[1:], each[0]) / steps, *found)
 
-    def program(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> Any:
-        """The program of `many` for such arguments, which may be shapes, to be compiled ahead (`tengen.ahead`)."""
-        arguments = (state, self._numbers, key, sample, data)
-        return self._many.lower(*arguments, jnp.int32(1)) if self._loops else self._one.lower(*arguments)
+    def programs(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> tuple[Callable[[], Any], ...]:
+        """Functions that lower `many` and `settle_drawn` for such arguments, which may be shapes, to compile ahead."""
+        many = partial(self._many.lower, state, self._numbers, key, sample, data, jnp.int32(1))
+        one = partial(self._one.lower, state, self._numbers, key, sample, data)
+        return many if self._loops else one, partial(self._settle_drawn.lower, state, key, sample, data)
 
     @property
     def settling_rows(self) -> int:
         """How many rows `settle` needs."""
         batch = self.settings.batch
-        return batch * max(_SETTLING_BATCHES, -(-_SETTLING_ROWS // batch))
+        return batch * -(-_SETTLING_ROWS // batch)
 
     def settle(self, state: LearnerState, rows: Mapping[str, Any], key: Array) -> LearnerState:
         """The state, which is donated, with statistics of the norms that belong to the averaged weights.
@@ -182,6 +181,10 @@ class Learner:
         steps as if it had learned nothing. `rows` are `settling_rows` from which it learns.
         """
         return self._settle(state, _spread(dict(rows), self.split), key)
+
+    def settle_drawn(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> LearnerState:
+        """`settle` on rows drawn from `data`, as `many` draws them."""
+        return self._settle_drawn(state, key, sample, data)
 
     @property
     def block(self) -> int:
@@ -250,7 +253,6 @@ class Learner:
             return self._draw(state, packs, numbers, key, sample, data)
 
         state, sums = repeated(one, state, steps)
-        state = self._settled_by_draw(state, key, sample, data)
         return state, jax.tree.map(lambda x: x / jnp.maximum(steps, 1), sums)
 
     def _in_order(
