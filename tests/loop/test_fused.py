@@ -484,10 +484,11 @@ def test_every_large_program_is_compiled_once_in_a_thread_and_the_first_games_ar
         may_compile.wait()
         return lower()
 
-    def all_waiting(trainer: AlphaZeroTrainer, data: Any) -> Any:
-        return tuple(partial(waiting, lower) for lower in programs(trainer, data))
+    def first_waits(trainer: AlphaZeroTrainer, data: Any) -> Any:
+        learning, settling = programs(trainer, data)
+        return partial(waiting, learning), settling
 
-    monkeypatch.setattr(AlphaZeroTrainer, "programs", all_waiting)
+    monkeypatch.setattr(AlphaZeroTrainer, "programs", first_waits)
     wait_for_learner, rows = Fused._wait_for_learner, []
 
     def wait(loop: Fused) -> None:

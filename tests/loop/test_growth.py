@@ -18,7 +18,7 @@ from tengen.run import first_network, grown
 from tengen.train.alpha_zero import AlphaZeroTrainer
 from tests.helpers.tiny_runs import Listener, never, prepared, tiny
 
-GROWS = "goal.rows=400", 'net.growth=["0.4:b2c16"]', "net.dtype=float32", "rating.minutes=0.05", "rating.earlier=2"
+GROWS = "goal.rows=900", 'net.growth=["0.4:b2c16"]', "net.dtype=float32", "rating.minutes=0.05", "rating.earlier=2"
 
 SPENT = 1000.0  # seconds of matches before the network grows
 
@@ -78,11 +78,11 @@ def test_matches_before_and_after_share_the_time_of_the_run(run: tuple[Path, Fus
 
 def test_a_run_goes_on_with_the_network_that_has_grown(run: tuple[Path, Fused, list[np.ndarray]]) -> None:
     base, before, _ = run
-    with prepared(base, *GROWS[1:], "goal.rows=500") as loop:
+    with prepared(base, *GROWS[1:], "goal.rows=1100") as loop:
         assert loop.trainer.step == before.trainer.step
         assert loop.trainer.config.spec == before.trainer.config.spec
         loop.run(never)
-        assert loop.counts.rows >= 500
+        assert loop.counts.rows >= 1100
         assert not any("has grown" in text for text in loop._display.said)
 
 
@@ -128,7 +128,7 @@ def test_a_run_without_a_good_checkpoint_of_the_larger_network_grows_again(
     place = grown.folder(base / "train" / "main", 1)
     for checkpoint in grown.checkpoints(place):
         shutil.rmtree(checkpoint / "state")
-    settings = *GROWS[1:], "goal.rows=1000"
+    settings = *GROWS[1:], "goal.rows=1600"
     with (
         pytest.raises(TengenError, match="no checkpoint can be read"),
         Fused(tiny(*settings), base, Listener()) as loop,

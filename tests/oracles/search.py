@@ -234,7 +234,8 @@ class Search:
             return int(forced.argmax() if forced.any() else scores.argmax())
         visits = self.move_visits(node, path)
         if path == ():
-            considered = min(self.settings.considered, int(node.legal.sum()))
+            enough = max(math.ceil(self.budget / 2), 2)  # two visits or more for each
+            considered = min(self.settings.considered, enough, int(node.legal.sum()))
             wanted = sequence_of_considered_visits(considered, self.budget)[simulation]
             return int(np.where(visits - self.base == wanted, self.gumbel_scores(), -np.inf).argmax())
         balance = self.improved_policy(node, path) - visits.astype(np.float32) / np.float32(1 + visits.sum())

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from mctx._src import seq_halving
 
-from tengen.search.selection import wanted_visits
+from tengen.config.settings.search import SearchSettings
+from tengen.search.selection import considered_moves, wanted_visits
 from tests.helpers.game_recording import jit
 from tests.oracles.search import sequence_of_considered_visits
 
@@ -29,3 +30,9 @@ def test_the_oracle_has_mctxs_sequences() -> None:
         for budget in BUDGETS:
             expected = seq_halving.get_sequence_of_considered_visits(count, budget)
             assert tuple(sequence_of_considered_visits(count, budget)) == expected
+
+
+@pytest.mark.parametrize(("budget", "considered"), [(1, 2), (4, 2), (5, 3), (7, 4), (8, 4), (31, 16), (800, 16)])
+def test_every_move_considered_can_have_two_visits(budget: int, considered: int) -> None:
+    assert considered_moves(np.int32(budget), SearchSettings(considered=16)) == considered
+    assert considered_moves(np.int32(budget), SearchSettings(considered=1)) == 1

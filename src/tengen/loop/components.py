@@ -55,9 +55,10 @@ class Components:
         self._fold_jobs = ahead.call(lambda: self._folding_program().compile()) if ahead else ()
         self.learner_jobs: Jobs = ()
         if ahead and self.compiles_learner():
-            for lower in self.trainer.programs((self._ring_shapes(), jax.eval_shape(lambda: jnp.int32(0)))):
-                self.learner_jobs += ahead.call(lambda lower=lower: lower().compile())
+            learning, settling = self.trainer.programs((self._ring_shapes(), jax.eval_shape(lambda: jnp.int32(0))))
+            self.learner_jobs = ahead.call(lambda: learning().compile())
             self.play_jobs += ahead.compile(self.collecting_programs())
+            self.learner_jobs += ahead.call(lambda: settling().compile())
 
     @staticmethod
     def compiles_learner() -> bool:

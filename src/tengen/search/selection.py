@@ -59,7 +59,7 @@ def choice_at_root(
     """The move to follow at a root, after `done` simulations of `budget`."""
     if settings.algorithm == "puct":
         return puct_at_root(row, noise, settings)
-    considered = jnp.minimum(_sum(jnp.where(row.legal, 1, 0)), settings.considered)
+    considered = jnp.minimum(_sum(jnp.where(row.legal, 1, 0)), considered_moves(budget, settings))
     wanted = wanted_visits(considered, settings.considered, budget, done)
     return gumbel_at_root(row, noise, base, wanted.astype(jnp.float32), settings)
 
@@ -147,6 +147,15 @@ def gumbel_below(row: NodeRow, settings: SearchSettings) -> Choice:
     """The move whose share of the visits falls furthest behind the improved policy."""
     behind = improved_policy(row, settings) - row.visits / (1 + _sum(row.visits))
     return jnp.argmax(jnp.where(row.legal, behind, -jnp.inf), -1).astype(jnp.int32)
+
+
+def considered_moves(budget: Counts, settings: SearchSettings) -> Counts:
+    """How many moves a search of `budget` simulations considers at most, if so many are legal.
+
+    With one visit for each of many moves, the best of them is the one that the network overrates most: no better than
+    its policy. See docs/log.md.
+    """
+    return jnp.minimum(jnp.maximum((budget + 1) // 2, 2), settings.considered)
 
 
 def wanted_visits(considered: Counts, most: int, budget: Counts, done: Counts) -> Counts:

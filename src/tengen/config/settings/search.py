@@ -30,7 +30,9 @@ class SearchSettings:
         high=100,
         before=0.0,
     )
-    considered: int = setting(16, "Gumbel: moves considered at the root", low=1, high=30000)
+    considered: int = setting(
+        16, "Gumbel: most moves considered at the root; half of the simulations, if that is fewer", low=1, high=30000
+    )
     gumbel_scale: float = setting(1.0, "Gumbel: scale of the noise (0: the best move)", low=0, high=100)
     value_scale: float = setting(0.1, "Gumbel: weight of values against the policy", low=0, high=100)
     visit_offset: float = setting(50.0, "Gumbel: visits added when values are weighted", low=0, high=1e6)
