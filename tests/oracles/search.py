@@ -234,7 +234,7 @@ class Search:
             return int(forced.argmax() if forced.any() else scores.argmax())
         visits = self.move_visits(node, path)
         if path == ():
-            enough = max(math.ceil(self.budget / 2), 2)  # two visits or more for each
+            enough = max(math.ceil(self.budget / self.settings.considered_visits), 2)
             considered = min(self.settings.considered, enough, int(node.legal.sum()))
             wanted = sequence_of_considered_visits(considered, self.budget)[simulation]
             return int(np.where(visits - self.base == wanted, self.gumbel_scores(), -np.inf).argmax())

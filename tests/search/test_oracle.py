@@ -57,6 +57,7 @@ def slow_cases() -> Iterator[tuple[str, Plan, tuple[float, float]]]:
         *(("puct", NO_FRILLS | {key: value}) for key, value in ALL_FRILLS.items()),
         *(("gumbel", {key: value}) for key, value in STRANGE_GUMBEL.items()),
         *(("gumbel", {"considered": count}) for count in (1, 2, 3, 5, 9)),
+        ("gumbel", {"considered": 9, "considered_visits": 6}),
         *(("puct", {"leaves": count}) for count in (2, 5, 16)),
         *(("gumbel", {"leaves": count}) for count in (2, 5, 16)),
         ("puct", {"leaves": 4, "virtual_loss": 0.0}),

@@ -70,17 +70,6 @@ def test_a_search_begins_only_where_it_is_told() -> None:
         assert (after.noise == before.noise).all(1).tolist() == [True, False, True, False]
 
 
-@pytest.mark.parametrize("algorithm", ["puct", "gumbel"])
-def test_calm_searches_of_gumbel_have_no_noise(algorithm: str) -> None:
-    states = roots(TIC_TAC_TOE, BATCH)
-    tree = search.plant(TIC_TAC_TOE, SearchSettings(algorithm=algorithm), states, slots=2)
-    which, calm = np.array([1, 1, 1, 1, 0, 0], bool), np.array([1, 0, 1, 0, 1, 0], bool)
-    given = jax.random.key(1), jnp.full(BATCH, 3), which
-    noisy = search.begin(tree, *given).noise
-    expected = np.where((which & calm)[:, None], 0, noisy) if algorithm == "gumbel" else noisy
-    np.testing.assert_array_equal(search.begin(tree, *given, calm=calm).noise, expected)
-
-
 BATCH = 6
 PLANS = {
     "puct": (TIC_TAC_TOE, SearchSettings(algorithm="puct", simulations=12, **ALL_FRILLS)),

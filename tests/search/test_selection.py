@@ -32,7 +32,11 @@ def test_the_oracle_has_mctxs_sequences() -> None:
             assert tuple(sequence_of_considered_visits(count, budget)) == expected
 
 
-@pytest.mark.parametrize(("budget", "considered"), [(1, 2), (4, 2), (5, 3), (7, 4), (8, 4), (31, 16), (800, 16)])
-def test_every_move_considered_can_have_two_visits(budget: int, considered: int) -> None:
-    assert considered_moves(np.int32(budget), SearchSettings(considered=16)) == considered
-    assert considered_moves(np.int32(budget), SearchSettings(considered=1)) == 1
+@pytest.mark.parametrize(
+    ("budget", "each", "considered"),
+    [(1, 1, 2), (8, 1, 8), (31, 1, 16), (4, 2, 2), (5, 2, 3), (7, 2, 4), (8, 2, 4), (31, 2, 16), (31, 4, 8)],
+)
+def test_so_many_moves_are_considered_as_can_have_their_visits(budget: int, each: int, considered: int) -> None:
+    settings = SearchSettings(considered=16, considered_visits=each)
+    assert considered_moves(np.int32(budget), settings) == considered
+    assert considered_moves(np.int32(budget), SearchSettings(considered=1, considered_visits=each)) == 1

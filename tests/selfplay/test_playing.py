@@ -94,13 +94,6 @@ def test_every_game_moves_exactly_when_its_budget_is_spent(plan: Plan) -> None:
     assert min(moves.values()) > 20
 
 
-def test_only_full_searches_have_noise() -> None:
-    actor = played(GO, CALLS, PHASES).actors[0]
-    full = np.asarray(actor.full)
-    assert 0 < full.sum() < len(full)
-    np.testing.assert_array_equal((np.asarray(actor.tree.noise) != 0).any(1), full)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", [CERTAIN, GO])
 def test_with_enough_room_no_game_ever_waits(plan: Plan) -> None:

@@ -18,27 +18,15 @@ from tengen.search.walk import row_at
 TRIES = 5  # each is accepted with a probability above 0.95, so fewer than one draw in a million is not exact
 
 
-def begin(
-    tree: Tree,
-    key: RandomKey,
-    budget: Int32[Array, " batch"],
-    which: Bool[Array, " batch"],
-    calm: Bool[Array, " batch"] | None = None,
-) -> Tree:
-    """Starts a search of `budget` simulations at the roots of the games `which`, with new noise.
-
-    Gumbel's searches of the games `calm` have none: they play better, and teach no policy.
-    """
+def begin(tree: Tree, key: RandomKey, budget: Int32[Array, " batch"], which: Bool[Array, " batch"]) -> Tree:
+    """Starts a search of `budget` simulations at the roots of the games `which`, with new noise."""
     batch = tree.root.shape[0]
     evaluated = tree.visits[jnp.arange(batch), tree.root] > 0
     base = jax.vmap(lambda one: row_at(one, one.root, None).visits)(tree).astype(jnp.int32)
     base = jnp.where(evaluated[:, None], base, 0)
-    noise = _noise(tree, key)
-    if calm is not None and tree.settings.algorithm == "gumbel":
-        noise = jnp.where(calm[:, None], 0, noise)
     return replace(
         tree,
-        noise=jnp.where(which[:, None], noise, tree.noise),
+        noise=jnp.where(which[:, None], _noise(tree, key), tree.noise),
         base=jnp.where(which[:, None], base, tree.base),
         done=jnp.where(which, 0, tree.done),
         budget=jnp.where(which, budget, tree.budget),

@@ -152,10 +152,11 @@ def gumbel_below(row: NodeRow, settings: SearchSettings) -> Choice:
 def considered_moves(budget: Counts, settings: SearchSettings) -> Counts:
     """How many moves a search of `budget` simulations considers at most, if so many are legal.
 
-    With one visit for each of many moves, the best of them is the one that the network overrates most: no better than
-    its policy. See docs/log.md.
+    With one visit for each of many moves, the best of them is the one that the network overrates most: hardly better
+    than its policy. See docs/log.md.
     """
-    return jnp.minimum(jnp.maximum((budget + 1) // 2, 2), settings.considered)
+    enough = -(-budget // settings.considered_visits)
+    return jnp.minimum(jnp.maximum(enough, 2), settings.considered)
 
 
 def wanted_visits(considered: Counts, most: int, budget: Counts, done: Counts) -> Counts:

@@ -242,7 +242,7 @@ template <int EACH>
 __device__ Best gumbel_at_root(const Row<EACH>& row, const float* noise, const float* base, int budget, int done, int thread) {
   float legal = 0, scores[EACH];
   EACH_MOVE legal += row.legal(k);
-  const int considered = min((int)team_count(legal), min(max((budget + 1) / 2, 2), CONSIDERED));
+  const int considered = min((int)team_count(legal), min(max((budget + CONSIDERED_VISITS - 1) / CONSIDERED_VISITS, 2), CONSIDERED));
   const float wanted = wanted_visits(considered, budget, done);
   improved_logits(row, total_visits(row), scores);
   EACH_MOVE scores[k] = row.visits[k] - base[k] == wanted ? noise[k] + scores[k] : -1e9f;

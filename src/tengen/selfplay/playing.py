@@ -259,7 +259,7 @@ class Selfplay:
         budget = jnp.where(full, *actor.budgets)
         # The evaluation of a new root is one of the steps, so that all searches end together with a phase.
         budget = jnp.maximum(budget - self.searching.leaves * _unevaluated(actor.tree), 1)
-        tree = search.begin(actor.tree, noise, budget.astype(jnp.int32), which, calm=~full)
+        tree = search.begin(actor.tree, noise, budget.astype(jnp.int32), which)
         return replace(actor, tree=tree, full=jnp.where(which, full, actor.full))
 
 

@@ -30,8 +30,13 @@ class SearchSettings:
         high=100,
         before=0.0,
     )
-    considered: int = setting(
-        16, "Gumbel: most moves considered at the root; half of the simulations, if that is fewer", low=1, high=30000
+    considered: int = setting(16, "Gumbel: most moves considered at the root", low=1, high=30000)
+    considered_visits: int = setting(
+        1,
+        "Gumbel: fewer moves are considered if the simulations do not suffice for so many each",
+        low=1,
+        high=1000,
+        before=1,
     )
     gumbel_scale: float = setting(1.0, "Gumbel: scale of the noise (0: the best move)", low=0, high=100)
     value_scale: float = setting(0.1, "Gumbel: weight of values against the policy", low=0, high=100)
