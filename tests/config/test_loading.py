@@ -56,9 +56,9 @@ selfplay:
   stages: []
 search:
   {algorithm: puct, simulations: 12, leaves: 1, c_init: 1.5, c_base: 1e4, fpu_reduction: 0.2, root_fpu_reduction: 0,
-   root_temperature: 1.1, noise_share: 0.25, noise_total: 10, forced_playouts: 2, lower_bound: 0, considered: 16, considered_visits: 1,
-   gumbel_scale: 1, value_scale: 0.1, visit_offset: 50, value_range: 0, score_weight: 0, virtual_loss: 1,
-   kernels: plain}
+   root_temperature: 1.1, noise_share: 0.25, noise_total: 10, forced_playouts: 2, lower_bound: 0, considered: 16,
+   considered_visits: 1, gumbel_scale: 1, value_scale: 0.1, visit_offset: 50, value_range: 0, score_weight: 0,
+   virtual_loss: 1, kernels: plain}
 data:
   window: {min_rows: 1000, max_rows: null, exponent: 0.65, growth: 0.4, scale: 500}
   ring_rows: 5000

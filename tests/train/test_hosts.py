@@ -135,7 +135,10 @@ def learn(folder: Path, steps: range) -> dict[str, np.ndarray]:
         trainer.earn(1000)
         with mock.patch("tengen.train.learner._SETTLING_ROWS", 1):
             trainer.learn({name: values[16 * step : 16 * step + 16] for name, values in rows.items()} for step in steps)
-        trainer.validate([{name: values[:16] for name, values in rows.items()}])
+            learned = flat(trainer.state)
+            trainer.validate([{name: values[:16] for name, values in rows.items()}])
+        settled = flat(trainer.state)
+        assert any(not np.array_equal(learned[name], settled[name]) for name in learned), "all hosts settle"
         checkpoints.save(trainer.checkpoint())
     return flat(trainer.state)
 

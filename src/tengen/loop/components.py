@@ -101,7 +101,9 @@ class Components:
         return self.trainer.weights(copies=False)
 
     def _folding_program(self) -> Any:
-        return self._fold.lower(shapes_on(self._everywhere, jax.eval_shape(self.unfolded)))
+        learner, state = self.trainer.learner, self.trainer.state  # as in `unfolded`, but nothing is settled
+        shapes = jax.eval_shape(lambda: learner.weights(state, copies=False))
+        return self._fold.lower(shapes_on(self._everywhere, shapes))
 
     def make_buffer(self) -> RowBuffer:
         finish_begun(self._make_jobs)

@@ -138,6 +138,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.bucket, self.plateau, self.schedule = other.bucket, other.plateau, other.schedule
         self.progress, self.stage_rate = other.progress, other.stage_rate
         self._key, self._step = other._key, other._step
+        self._settled, self._newest = True, []
 
     def change(self, settings: TrainSettings) -> bool:
         """Learn with other settings from now on; returns whether the next step compiles. See `Learner.changed`."""
@@ -227,6 +228,7 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
         self.state: LearnerState = self.learner.place(checkpoint.state)
         self.bucket, self.plateau, self._key = found.bucket, found.plateau, key
         self._step = checkpoint.step
+        self._settled, self._newest = True, []
         return found.extras
 
     def _train(self, steps: int) -> Metrics:

@@ -180,11 +180,15 @@ class Learner:
         while learning is fast all of these averages are out of date. Without this, a deep network plays for hundreds of
         steps as if it had learned nothing. `rows` are `settling_rows` from which it learns.
         """
-        return self._settle(state, _spread(dict(rows), self.split), key)
+        return self._alone(self._settle(state, _spread(dict(rows), self.split), key))
 
     def settle_drawn(self, state: LearnerState, key: Array, sample: Sampler, data: Any) -> LearnerState:
         """`settle` on rows drawn from `data`, as `many` draws them."""
-        return self._settle_drawn(state, key, sample, data)
+        return self._alone(self._settle_drawn(state, key, sample, data))
+
+    def _alone(self, state: LearnerState) -> LearnerState:
+        """The state, ready before the next program runs if there are several devices, as in `many`."""
+        return jax.block_until_ready(state) if self.split.num_devices > 1 else state
 
     @property
     def block(self) -> int:
