@@ -22,7 +22,7 @@ FULL_PUCT = Plan(DOUBLE_MOVE, SearchSettings(algorithm="puct", simulations=24, s
 LEAFY_PUCT = Plan(
     TIC_TAC_TOE, SearchSettings(algorithm="puct", simulations=24, leaves=3, virtual_loss=0.7, **ALL_FRILLS)
 )
-GUMBEL = Plan(TIC_TAC_TOE, SearchSettings(algorithm="gumbel", simulations=24, considered=9, considered_visits=8))
+GUMBEL = Plan(TIC_TAC_TOE, SearchSettings(algorithm="gumbel", simulations=24, considered=4))
 LEAFY_GUMBEL = Plan(
     DOUBLE_MOVE,
     SearchSettings(algorithm="gumbel", simulations=24, considered=1, leaves=3, score_weight=0.4, **STRANGE_GUMBEL),
