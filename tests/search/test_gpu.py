@@ -21,6 +21,10 @@ CASES = {
     "puct, the same player twice": (FULL_PUCT, SMOOTH),
     "puct, few moves of many": (FULL_PUCT._replace(game=FEW_LEGAL), SMOOTH),
     "gumbel, sharp": (GUMBEL, SHARP),
+    "gumbel, two or three moves": (
+        Plan(GUMBEL.game, replace(GUMBEL.settings, considered=9, considered_visits=10)),
+        SHARP,
+    ),
     "gumbel, few moves of many": (GUMBEL._replace(game=FEW_LEGAL), SHARP),
     "puct, many moves of more": (FULL_PUCT._replace(game=MANY_LEGAL), SMOOTH),
     "gumbel, many moves of more": (GUMBEL._replace(game=MANY_LEGAL), SHARP),
