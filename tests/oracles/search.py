@@ -326,15 +326,25 @@ class Search:
 
     @property
     def root_value(self) -> np.float32:
-        """The mean over all visits of the root, or the result, for the player to move; without points."""
-        apart = self.root.own_apart if self.root.position.over else self.root.apart / self.root.visits
-        return np.float32(apart[0] * self.root.side)
+        """What the root is worth for the player to move, without points; or the result."""
+        return np.float32(self.worth[0] * self.root.side)
 
     @property
     def root_score(self) -> np.float32:
-        """The mean score, for the player to move."""
-        apart = self.root.own_apart if self.root.position.over else self.root.apart / self.root.visits
-        return np.float32(apart[1] * self.root.side)
+        """The expected score, for the player to move."""
+        return np.float32(self.worth[1] * self.root.side)
+
+    @property
+    def worth(self) -> np.ndarray:
+        """Value and score for player 0: of all visits, or, with Gumbel, of the visited moves as the policy has them."""
+        if self.root.position.over:
+            return self.root.own_apart
+        policy = self.policy
+        means = {move: child.apart / child.visits for move, child in self.root.children.items() if child.visits}
+        if self.settings.algorithm == "puct" or not means:
+            return self.root.apart / self.root.visits
+        share = sum(policy[move] for move in means)
+        return sum(policy[move] * mean for move, mean in means.items()) / share
 
     @property
     def policy(self) -> np.ndarray:

@@ -21,7 +21,7 @@ class SearchResult(NamedTuple):
 
     visits: Int32[Array, "*batch actions"]
     policy: Float32[Array, "*batch actions"]  # the policy target for training; zeros if nothing is legal
-    value: Float32[Array, "*batch"]  # for the player to move; without points
+    value: Float32[Array, "*batch"]  # for the player to move, without points; see `_worth`
     action: Int32[Array, "*batch"]  # the move to play; -1 if nothing is legal or the root was never evaluated
     surprise: Float32[Array, "*batch"]  # KL divergence of `policy` from the network's, in nats
     score: Float32[Array, "*batch"] | None = None  # in points, for the player to move; only with `score_weight`
@@ -54,12 +54,34 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
     drawn = jax.random.categorical(key, jnp.log(policy) / jnp.maximum(temperature, 1e-6))
     action = jnp.where(temperature > 0, drawn, jnp.argmax(best))
     action = jnp.where(row.legal.any(), action, -1)
-    value, score = row.node_value[0], None
+    children = tree.child[tree.root].astype(jnp.int32)
     if parts(settings):
         sign = 1.0 - 2.0 * tree.player[tree.root]
-        value, score = sign * tree.apart[tree.root] / jnp.maximum(tree.visits[tree.root], 1)
+        means = sign * tree.apart[children] / jnp.maximum(tree.visits[children], 1)[:, None]
+        mean = sign * tree.apart[tree.root] / jnp.maximum(tree.visits[tree.root], 1)
+        value, score = _worth(row, policy, means, mean, settings)
+    else:
+        value, score = _worth(row, policy, row.means[:, None], row.node_value, settings)[0], None
     surprise = jnp.where(policy > 0, policy * (jnp.log(policy) - jax.nn.log_softmax(row.logits)), 0).sum()
     return SearchResult(row.visits.astype(jnp.int32), policy, value, action.astype(jnp.int32), surprise, score)
+
+
+def _worth(
+    row: NodeRow,
+    policy: PerMove,
+    means: Float32[Array, "actions parts"],
+    mean: Float32[Array, " parts"],
+    settings: SearchSettings,
+) -> Float32[Array, " parts"]:
+    """What a root is worth, given the mean results of its moves and of all its visits.
+
+    Gumbel gives most visits of a root to moves that turn out to be bad, so the mean of all visits is too low: the
+    moves count by the policy that was found. PUCT visits moves by how good they are.
+    """
+    if settings.algorithm == "puct":
+        return mean
+    weights = jnp.where(row.visits > 0, policy, 0)[:, None]
+    return jnp.where(weights.sum() > 0, (weights * means).sum(0) / jnp.maximum(weights.sum(), 1e-30), mean)
 
 
 def lower_bounds(row: NodeRow, settings: SearchSettings) -> PerMove:
