@@ -26,17 +26,6 @@ def test_who_asked_for_no_gpu_sees_none_and_who_shares_one_takes_its_part_of_the
     assert jax_setup.gpu_share(1, {}) == jax_setup.gpu_share(2, {}) == {}
 
 
-def test_compiler_options_that_are_unknown_or_set_by_the_user_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XLA_FLAGS", "")
-    name = "xla_gpu_enable_command_buffer"
-    known = {name: "FUSION,WHILE"}
-    assert jax_setup.known_options(known) == known
-    assert jax_setup.known_options({**known, "xla_no_such_option": True}) is None
-    assert jax_setup.known_options({name: "NO_SUCH_COMMAND"}) is None
-    monkeypatch.setenv("XLA_FLAGS", f"--{name}=")
-    assert jax_setup.known_options(known) == {}
-
-
 @pytest.mark.parametrize(
     ("text", "allowed"), [("123456\n", True), ("max\n", False), ("", False), ("99999999999999999\n", False)]
 )

@@ -150,18 +150,6 @@ def keep_compiled() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
-def known_options(options: dict[str, Any]) -> dict[str, Any] | None:
-    """The compiler options without those in XLA_FLAGS, which the user sets; None if the compiler does not know them."""
-    import jax
-
-    options = {name: value for name, value in options.items() if name not in os.environ.get("XLA_FLAGS", "")}
-    try:
-        jax.jit(lambda: 0, compiler_options=options).lower().compile()
-    except jax.errors.JaxRuntimeError:
-        return None
-    return options
-
-
 @contextlib.contextmanager
 def explaining_memory(
     lower: str = "selfplay.games, search.simulations, train.batch or data.ring_rows",

@@ -21,7 +21,6 @@ from tengen.config.settings.train import TrainSettings
 from tengen.data.format.rows import RowFormat, unpack_planes
 from tengen.errors import OptionError
 from tengen.games.core import Game
-from tengen.jax_setup import known_options
 from tengen.nets import norms, saving
 from tengen.nets.network import Network
 from tengen.train import losses, optimizers, schedules, symmetry
@@ -33,12 +32,6 @@ Numbers = dict[str, Array]
 Sampler = Callable[[Any, Array, int], Mapping[str, Array]]
 """sample(data, key, batch): a batch of rows of the data (a buffer on the device, say), see `data.format.rows`."""
 
-# NVIDIA GPUs run the loop over steps, convolutions included, as one graph: otherwise XLA asks them after every step
-# whether there is another one, and they wait for the answer.
-_ONE_GRAPH = {
-    "xla_gpu_enable_command_buffer": "CONDITIONAL,CONVOLUTION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,"
-    "DYNAMIC_SLICE_FUSION,FUSION,WHILE"
-}
 _BLOCK = 16  # batches that go to the device at once
 _SETTLING_ROWS = 1024  # at least so many give the norms of the averaged weights their statistics
 _OTHERS = nnx.Not(nnx.Param)
@@ -73,8 +66,6 @@ class Learner:
         self._make_tables = partial(symmetry.tables, game, smaller)
         # XLA's compiler for CPUs makes the gradients of convolutions 25 times slower inside a loop than outside.
         self._loops = found[0].platform != "cpu"
-        if compiler_options is None and found[0].platform == "gpu":
-            compiler_options = known_options(_ONE_GRAPH)
         self._compiler_options = compiler_options
         self._compile(settings)
         self._numbers = self._as_arrays()
