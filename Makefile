@@ -1,5 +1,8 @@
 # Each target sets up .venv by itself, on a machine that has only Python 3.11 or newer and make.
 
+# Without it, `make setup` would copy setup.sh to a file called setup.
+.SUFFIXES:
+
 BIN := .venv/bin
 READY := .venv/.ready
 # Modules stay compiled between processes, whatever the environment says: the tests start many.

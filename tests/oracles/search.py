@@ -344,7 +344,7 @@ class Search:
         if self.settings.algorithm == "puct" or not means:
             return self.root.apart / self.root.visits
         share = sum(policy[move] for move in means)
-        return sum(policy[move] * mean for move, mean in means.items()) / share
+        return np.sum([policy[move] * mean for move, mean in means.items()], axis=0) / share
 
     @property
     def policy(self) -> np.ndarray:
