@@ -12,7 +12,7 @@ teach. Any number of these may work for one run, on any machines. With --format 
 KataGo trains on; with --format lc0, the daemon and Lc0's trainers read the games. Ends with Ctrl-C."""
 EXAMPLE = (
     "tengen selfplay go9 --base runs/go9\n"
-    "tengen selfplay go9 --set game.observation=katago --base KATAGO --format katago\n"
+    "tengen selfplay go9 --set game.observation=katago --set selfplay.value_horizon=0 --base KATAGO --format katago\n"
     "tengen selfplay chess --base runs/chess --format lc0"
 )
 
