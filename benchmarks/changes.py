@@ -16,7 +16,8 @@ it does not learn from: minutes decide about losses, optimisers and networks, si
 `decide` trains the configuration as it is (`base`, with the settings of `--set`) and with each change, for every seed,
 plays matches of all of them against the opponents (those of `tengen match`; `base` is the unchanged network of the same
 seed), and prints one table with errors over the seeds. The same command goes on where it was stopped, and may have more
-seeds, changes, opponents or games.
+seeds, changes, opponents or games. On a CPU, `--at-once 2 --own-cores` trains two runs at a time, each on half of the
+cores.
 
 The budget is seconds of playing and learning: what a change costs to compile says nothing about what it is worth. The
 first of the compared runs is 0; with `--against N` the first N of them play all others, and nobody else does.
@@ -37,6 +38,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import NamedTuple
 
 import jax
@@ -45,6 +47,7 @@ import numpy as np
 from tengen import config, files, games, match
 from tengen.config.settings.match import MatchSettings
 from tengen.config.settings.search import SearchSettings
+from tengen.cores import cores
 from tengen.data.format.identity import GameIdentity
 from tengen.data.store.store import Store
 from tengen.errors import TengenError
@@ -80,6 +83,8 @@ class Timed(Fused):
 
 def train(args: argparse.Namespace) -> None:
     """One run, its figures and its network."""
+    if args.cores:
+        os.sched_setaffinity(0, args.cores)  # before XLA makes its threads
     fixed = [f"goal.minutes={args.seconds / 60}", "rating.minutes=1000", "rating.references=[]", "rating.earlier=0"]
     chosen = config.load(args.config, [*fixed, *args.set])
     args.run.mkdir(parents=True)
@@ -169,8 +174,13 @@ def decide(args: argparse.Namespace) -> None:
         config.load(args.config, [*args.set, *settings])
         if not re.fullmatch(r"[A-Za-z0-9_]+", name):
             raise TengenError(f"--change {name}: expected a name of letters, digits and _, then KEY=VALUE")
+    if args.own_cores and args.at_once > len(cores()):
+        raise TengenError(f"--at-once {args.at_once}: there are {len(cores())} cores, one for each run is needed")
+    places: SimpleQueue[Sequence[int]] = SimpleQueue()
+    for place in range(args.at_once):
+        places.put(cores()[place :: args.at_once] if args.own_cores else ())
     with ThreadPoolExecutor(args.at_once) as pool:
-        for done in [pool.submit(_train_trial, args, trial) for trial in trials]:
+        for done in [pool.submit(_train_trial, args, trial, places) for trial in trials]:
             done.result()
     for number, opponent in enumerate(args.opponent):
         for trial in trials:
@@ -178,8 +188,11 @@ def decide(args: argparse.Namespace) -> None:
     print(table(args.folder, trials, args.opponent))
 
 
-def _train_trial(args: argparse.Namespace, trial: Trial) -> None:
-    """In another process, so that its memory is free afterwards. What an interrupted one left is removed."""
+def _train_trial(args: argparse.Namespace, trial: Trial, places: SimpleQueue[Sequence[int]]) -> None:
+    """In another process, so that its memory is free afterwards. What an interrupted one left is removed.
+
+    `places` are the cores of the runs that may begin now; empty: any.
+    """
     run = args.folder / trial.name
     settings = (f"run.seed={trial.seed}", *args.set, *trial.settings)
     wanted, note = json.dumps([args.config, args.seconds, settings]), run.with_suffix(".made")
@@ -190,9 +203,13 @@ def _train_trial(args: argparse.Namespace, trial: Trial) -> None:
     shutil.rmtree(run, ignore_errors=True)
     args.folder.mkdir(parents=True, exist_ok=True)
     note.write_text(wanted)
-    words = [__file__, "train", args.config, run, "--seconds", args.seconds]
+    place = places.get()
+    words = [__file__, "train", args.config, run, "--seconds", args.seconds, *(["--cores", *place] if place else [])]
     share = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / args.at_once:.2f}"} if args.at_once > 1 else {}
-    _python(*words, *(word for setting in settings for word in ("--set", setting)), environment=share)
+    try:
+        _python(*words, *(word for setting in settings for word in ("--set", setting)), environment=share)
+    finally:
+        places.put(place)
 
 
 def _match_trial(args: argparse.Namespace, trial: Trial, number: int, opponent: str) -> None:
@@ -267,6 +284,7 @@ def main() -> int:
     one.add_argument("run", type=Path)
     one.add_argument("--seconds", type=float, default=70.0)
     one.add_argument("--set", action="append", default=[])
+    one.add_argument("--cores", type=int, nargs="+", help="numbers of the cores to run on (all)")
     one.set_defaults(do=train)
     offline = commands.add_parser("learn")
     offline.add_argument("config")
@@ -293,6 +311,7 @@ def main() -> int:
     all_of_it.add_argument("--seeds", type=int, nargs="+", default=[11, 12, 13])
     all_of_it.add_argument("--seconds", type=float, default=140.0, help="of playing and learning")
     all_of_it.add_argument("--at-once", type=int, default=1, help="runs at a time on this device")
+    all_of_it.add_argument("--own-cores", action="store_true", help="for CPUs: runs at a time share no cores")
     all_of_it.add_argument("--opponent", action="append", default=[], help="as for `tengen match`, or base")
     all_of_it.add_argument("--games", type=int, default=100)
     all_of_it.add_argument("--simulations", type=int, default=64)
