@@ -83,8 +83,6 @@ class Timed(Fused):
 
 def train(args: argparse.Namespace) -> None:
     """One run, its figures and its network."""
-    if args.cores:
-        os.sched_setaffinity(0, args.cores)  # before XLA makes its threads
     fixed = [f"goal.minutes={args.seconds / 60}", "rating.minutes=1000", "rating.references=[]", "rating.earlier=0"]
     chosen = config.load(args.config, [*fixed, *args.set])
     args.run.mkdir(parents=True)
@@ -174,11 +172,9 @@ def decide(args: argparse.Namespace) -> None:
         config.load(args.config, [*args.set, *settings])
         if not re.fullmatch(r"[A-Za-z0-9_]+", name):
             raise TengenError(f"--change {name}: expected a name of letters, digits and _, then KEY=VALUE")
-    if args.own_cores and args.at_once > len(cores()):
-        raise TengenError(f"--at-once {args.at_once}: there are {len(cores())} cores, one for each run is needed")
     places: SimpleQueue[Sequence[int]] = SimpleQueue()
-    for place in range(args.at_once):
-        places.put(cores()[place :: args.at_once] if args.own_cores else ())
+    for place in own_cores(args.at_once, cores()) if args.own_cores else [()] * args.at_once:
+        places.put(place)
     with ThreadPoolExecutor(args.at_once) as pool:
         for done in [pool.submit(_train_trial, args, trial, places) for trial in trials]:
             done.result()
@@ -188,25 +184,37 @@ def decide(args: argparse.Namespace) -> None:
     print(table(args.folder, trials, args.opponent))
 
 
+def own_cores(runs: int, all_cores: Sequence[int]) -> list[Sequence[int]]:
+    """As many cores for each of the runs that are made at once, none of them shared."""
+    if not hasattr(os, "sched_setaffinity"):
+        raise TengenError("--own-cores: this system does not let a process choose its cores")
+    if runs < 1 or len(all_cores) % runs:
+        raise TengenError(f"--at-once {runs}: expected a divisor of the number of cores, {len(all_cores)}")
+    return [all_cores[place::runs] for place in range(runs)]
+
+
 def _train_trial(args: argparse.Namespace, trial: Trial, places: SimpleQueue[Sequence[int]]) -> None:
     """In another process, so that its memory is free afterwards. What an interrupted one left is removed.
 
-    `places` are the cores of the runs that may begin now; empty: any.
+    `places` has the cores for each run that may begin now; an empty entry allows all cores.
     """
     run = args.folder / trial.name
     settings = (f"run.seed={trial.seed}", *args.set, *trial.settings)
-    wanted, note = json.dumps([args.config, args.seconds, settings]), run.with_suffix(".made")
+    machine = [args.at_once] if args.own_cores else []
+    wanted, note = json.dumps([args.config, args.seconds, settings, *machine]), run.with_suffix(".made")
     if (run / FIGURES).exists():
         if not note.exists() or note.read_text() != wanted:
-            raise TengenError(f"{run} was made with other settings or seconds; use another folder, or remove it")
+            raise TengenError(f"{run} was made with other settings, seconds or cores; use another folder, or remove it")
         return
     shutil.rmtree(run, ignore_errors=True)
     args.folder.mkdir(parents=True, exist_ok=True)
     note.write_text(wanted)
-    place = places.get()
-    words = [__file__, "train", args.config, run, "--seconds", args.seconds, *(["--cores", *place] if place else [])]
+    words = [__file__, "train", args.config, run, "--seconds", args.seconds]
     share = {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.9 / args.at_once:.2f}"} if args.at_once > 1 else {}
+    place = places.get()
     try:
+        if place:
+            os.sched_setaffinity(0, place)  # of this thread, and so of the process that it starts
         _python(*words, *(word for setting in settings for word in ("--set", setting)), environment=share)
     finally:
         places.put(place)
@@ -284,7 +292,6 @@ def main() -> int:
     one.add_argument("run", type=Path)
     one.add_argument("--seconds", type=float, default=70.0)
     one.add_argument("--set", action="append", default=[])
-    one.add_argument("--cores", type=int, nargs="+", help="numbers of the cores to run on (all)")
     one.set_defaults(do=train)
     offline = commands.add_parser("learn")
     offline.add_argument("config")

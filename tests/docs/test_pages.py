@@ -159,7 +159,9 @@ def _parse(arguments: list[str], where: str) -> None:
             parsed = make_parser().parse_args(arguments)
     except SystemExit:
         pytest.fail(f"{where}\n{said.getvalue()}")
-    name, settings = getattr(parsed, "config", None), getattr(parsed, "overrides", [])
+    name, settings = getattr(parsed, "config", None), list(getattr(parsed, "overrides", []))
+    if arguments[0] == "selfplay" and parsed.format:
+        settings.append(f"data.format={parsed.format}")
     if not isinstance(name, str) or name.startswith("runs/"):
         return
     if _NAME.fullmatch(name):

@@ -28,7 +28,8 @@ def test_it_follows_from_the_settings() -> None:
 
 
 def test_what_is_said() -> None:
-    text = estimate.advice(load("go9"), 2, KNOWN)
+    searches = ["search.simulations=64", "selfplay.cheap_simulations=8", "selfplay.full_share=0.25"]
+    text = estimate.advice(load("go9", searches), 2, KNOWN)
     assert text.startswith(
         "go9 is a job for a GPU, and JAX finds none here: on 2 CPU cores self-play would take about 3 h"
     )

@@ -34,7 +34,7 @@ def test_facts_are_those_of_the_tree(plan: Plan) -> None:
         assert visits[best] == max(visits.values())
         assert facts["visits"][game] == one.visits[root]
         assert facts["network_value"][game] == pytest.approx(sign * one.value[root])
-        whole = sign * one.total[root] / one.visits[root]
+        whole = float(result.value[game])  # what the position is worth; a move without a visit has nothing of its own
         for name, move in (("best", best), ("played", int(played[game]))):
             child = children.get(move)
             value = whole if child is None else sign * one.total[child] / one.visits[child]

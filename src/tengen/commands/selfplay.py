@@ -13,7 +13,7 @@ KataGo trains on; with --format lc0, the daemon and Lc0's trainers read the game
 EXAMPLE = (
     "tengen selfplay go9 --base runs/go9\n"
     "tengen selfplay go9 --set game.observation=katago --set selfplay.value_horizon=0 --base KATAGO --format katago\n"
-    "tengen selfplay chess --base runs/chess --format lc0"
+    "tengen selfplay chess --set selfplay.value_horizon=0 --base runs/chess --format lc0"
 )
 
 ARGUMENTS = (

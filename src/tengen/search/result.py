@@ -13,6 +13,7 @@ from tengen.search.selection import NodeRow, PerMove
 from tengen.search.tree import Tree, parts
 from tengen.search.walk import row_at
 
+_TINY = jnp.finfo(jnp.float32).tiny
 _ENOUGH = 0.1  # share of the most visited move's visits that PUCT's move to play has at least
 
 
@@ -54,7 +55,7 @@ def _summarise(tree: Tree, key: Array, temperature: Array) -> SearchResult:
     drawn = jax.random.categorical(key, jnp.log(policy) / jnp.maximum(temperature, 1e-6))
     action = jnp.where(temperature > 0, drawn, jnp.argmax(best))
     action = jnp.where(row.legal.any(), action, -1)
-    children = tree.child[tree.root].astype(jnp.int32)
+    children = jnp.maximum(tree.child[tree.root].astype(jnp.int32), 0)  # of moves without one, nothing is used
     if parts(settings):
         sign = 1.0 - 2.0 * tree.player[tree.root]
         means = sign * tree.apart[children] / jnp.maximum(tree.visits[children], 1)[:, None]
@@ -81,7 +82,8 @@ def _worth(
     if settings.algorithm == "puct":
         return mean
     weights = jnp.where(row.visits > 0, policy, 0)[:, None]
-    return jnp.where(weights.sum() > 0, (weights * means).sum(0) / jnp.maximum(weights.sum(), 1e-30), mean)
+    known = jnp.where(row.visits[:, None] > 0, means, 0)
+    return jnp.where(weights.sum() > 0, (weights * known).sum(0) / jnp.maximum(weights.sum(), _TINY), mean)
 
 
 def lower_bounds(row: NodeRow, settings: SearchSettings) -> PerMove:

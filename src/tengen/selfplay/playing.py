@@ -280,7 +280,7 @@ def _unevaluated(tree: Tree) -> Array:
 
 def search_facts(tree: Tree, result: SearchResult, action: Array) -> dict[str, Array]:
     """Facts about the search with this result, and about the move that is played; [B] each."""
-    return jax.vmap(_facts_of)(tree, result.policy, action) | {"policy_kld": result.surprise}
+    return jax.vmap(_facts_of)(tree, result.policy, result.value, action) | {"policy_kld": result.surprise}
 
 
 def network_facts(evaluate: Any, parameters: Any, observation: Observation) -> dict[str, Array]:
@@ -291,7 +291,7 @@ def network_facts(evaluate: Any, parameters: Any, observation: Observation) -> d
     return {"network_draw": draw, "network_moves_left": moves_left}
 
 
-def _facts_of(tree: Tree, policy: Array, action: Array) -> dict[str, Array]:
+def _facts_of(tree: Tree, policy: Array, value: Array, action: Array) -> dict[str, Array]:
     row = row_at(tree, tree.root, None)
     # The most visited move; a policy below 1 only decides between equal visits.
     best = jnp.argmax(jnp.where(row.legal, row.visits + 0.5 * policy, -1))
@@ -299,6 +299,6 @@ def _facts_of(tree: Tree, policy: Array, action: Array) -> dict[str, Array]:
     for name, move in (("best", best), ("played", action)):
         child = tree.child[tree.root, move].astype(jnp.int32)
         # A move without a visit has the value of the position.
-        facts[f"{name}_value"] = jnp.where(row.visits[move] > 0, row.means[move], row.node_value[0])
+        facts[f"{name}_value"] = jnp.where(row.visits[move] > 0, row.means[move], value)
         facts[f"{name}_ends"] = jnp.where(child >= 0, tree.over[child], 0).astype(jnp.float32)
     return facts
