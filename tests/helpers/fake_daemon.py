@@ -39,7 +39,7 @@ def main() -> int:
             if ready is listener and listener is not None:
                 clients.append(listener.accept()[0])
                 continue
-            piece = os.read(0, 65536) if ready == 0 else ready.recv(65536)
+            piece = os.read(0, 65536) if ready == 0 else _received(ready)
             if not piece:
                 if ready == 0:
                     return 0
@@ -74,6 +74,14 @@ def _listen(path: str) -> socket.socket:
     found.bind(path)
     found.listen()
     return found
+
+
+def _received(client: socket.socket) -> bytes:
+    """What a client has sent; nothing if it is gone, also if it left without reading everything."""
+    try:
+        return client.recv(65536)
+    except ConnectionError:
+        return b""
 
 
 def _answer(line: bytes, clients: list[socket.socket], step: int) -> bool:
