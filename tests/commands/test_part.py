@@ -201,6 +201,24 @@ def test_a_trainer_on_several_hosts_needs_all_options(tmp_path: Path, capsys: py
     assert not (tmp_path / "none").exists()
 
 
+def test_a_worker_writes_for_katago_although_the_run_averages_values(
+    base: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    go = ("game.size=3", "game.observation=katago", 'net.heads=["score"]', "selfplay.value_horizon=6")
+    write(load("go5", settings(*go)), base, [])
+    words = ["selfplay", str(base), "--max-games", "1"]
+    assert main([*words, "--format", "katago"]) == 0
+    assert list(base.glob("selfplay/random/tdata/*.npz"))
+    for more, complaint in (
+        (["--set", "data.format=katago"], "selfplay.value_horizon: expected 0, because files of KataGo"),
+        (["--set", "selfplay.value_horizon=5"], "selfplay.value_horizon: 6.0 -> 5.0 (all processes"),
+        (["--set", "selfplay.value_horizon=5", "--format", "katago"], "selfplay.value_horizon: expected 0"),
+    ):
+        capsys.readouterr()
+        assert main([*words, *more]) == 2
+        assert complaint in capsys.readouterr().err
+
+
 def test_a_second_trainer_needs_a_run_to_join(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "tic_tac_toe", "--base", str(tmp_path / "none"), "--name", "big"]) == 2
     assert "there is no run here that trainer big could join" in capsys.readouterr().err

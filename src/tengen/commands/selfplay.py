@@ -12,8 +12,8 @@ teach. Any number of these may work for one run, on any machines. With --format 
 KataGo trains on; with --format lc0, the daemon and Lc0's trainers read the games. Ends with Ctrl-C."""
 EXAMPLE = (
     "tengen selfplay go9 --base runs/go9\n"
-    "tengen selfplay go9 --set game.observation=katago --set selfplay.value_horizon=0 --base KATAGO --format katago\n"
-    "tengen selfplay chess --set selfplay.value_horizon=0 --base runs/chess --format lc0"
+    "tengen selfplay go9 --set game.observation=katago --base KATAGO --format katago\n"
+    "tengen selfplay chess --base runs/chess --format lc0"
 )
 
 ARGUMENTS = (
@@ -23,7 +23,7 @@ ARGUMENTS = (
     Arg(
         "--format",
         "of the files: Tengen's own; KataGo's, in RUN/selfplay/NETWORK/tdata; or Lc0's, one for each game, in "
-        "RUN/selfplay/NETWORK/lc0 (default: data.format)",
+        "RUN/selfplay/NETWORK/lc0 (default: data.format); with the last two, selfplay.value_horizon is 0",
         choices=("tengen", "katago", "lc0"),
     ),
     Arg("--dump-trees DIR", "write search trees of games into DIR, one about every second, as text and as JSON", Path),
@@ -31,9 +31,17 @@ ARGUMENTS = (
 )
 
 
+_HORIZON = "selfplay.value_horizon"
+
+
 def run(args: Namespace) -> int:
+    free = ["selfplay.games", "net.dtype", "data.format"]
     if args.format is not None:
         args.overrides = [*args.overrides, f"data.format={args.format}"]
+    if args.format in ("katago", "lc0"):  # their files have the values of single searches
+        free.append(_HORIZON)
+        if not any(text.partition("=")[0].strip() == _HORIZON for text in args.overrides):
+            args.overrides.append(f"{_HORIZON}=0")
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
         from tengen.loop.parts.selfplay import SelfplayPart
@@ -42,4 +50,4 @@ def run(args: Namespace) -> int:
         limits = {"max_games": max_games, "max_rows": args.max_rows, "max_trees": args.max_trees}
         return SelfplayPart(config, base, stop, say, trees=args.dump_trees, **limits)
 
-    return drive(args, build, free=("selfplay.games", "net.dtype", "data.format"))
+    return drive(args, build, free=free)
