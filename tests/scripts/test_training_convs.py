@@ -135,6 +135,7 @@ def learned(dtype: nets.Dtype, programs: bool, batch: int = 24) -> tuple[dict[st
         return tuple({name: np.asarray(x) for name, x in named(tree).items()} for tree in gradient(parameters))
 
 
+@pytest.mark.slow
 def test_a_network_learns_the_same_as_by_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu, "is_hopper", lambda: True)
     found, layers, exact = learned("bfloat16", True), learned("bfloat16", False), learned("float32", False)
