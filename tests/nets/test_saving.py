@@ -15,6 +15,7 @@ from tengen.errors import OptionError, TengenError
 from tengen.nets import saving
 
 GO = games.make("go", size=5, komi=5.5)
+KERNEL = "stem.conv.kernel"
 
 
 @pytest.fixture
@@ -225,6 +226,57 @@ def test_averaged_weights_are_exported_by_updating_a_network(net: nets.Network, 
     again = saving.load(saving.save(net, tmp_path / "half", GO), GO)
     for name, x in tensors(again).items():
         np.testing.assert_array_equal(x, averaged[name], err_msg=name)
+
+
+@pytest.fixture
+def eight_bits(net: nets.Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The network in a file with eight bits for each number of a kernel, however small that is."""
+    monkeypatch.setattr(saving, "_LARGE", 0)
+    return saving.save(net, tmp_path / "int8.safetensors", GO, stored="int8")
+
+
+def test_eight_bits_a_weight(eight_bits: Path, net: nets.Network) -> None:
+    """Every output has a factor of its own: large and small ones keep their numbers, and nothing stays nothing."""
+    content = tensors(net)
+    content[KERNEL] = content[KERNEL] * np.float32([1e-30, 1e-3, 0, 1, 10, 1e20, 1, 1])
+    content[KERNEL][0, 0, 0, 3] = -100
+    nnx.update(net, saving.unnamed(content))
+    saving.save(net, eight_bits, GO, stored="int8")
+    saving.check_numbers(eight_bits)
+    again = tensors(saving.load(eight_bits, GO))
+    assert again.keys() == content.keys()
+    for name, x in content.items():
+        axes = tuple(range(x.ndim - 1))
+        step = np.abs(x).max(axes) / 127 if x.ndim > 1 else 0
+        assert (np.abs(again[name] - x) <= 1.001 * step).all(), name
+        if x.ndim > 1:  # errors do not add up
+            assert (np.abs((again[name].astype(float) - x).sum(axes)) <= 0.51 * step).all(), name
+    assert not again[KERNEL][..., 2].any()
+
+
+def test_small_tensors_have_sixteen_bits(net: nets.Network, tmp_path: Path) -> None:
+    file = saving.save(net, tmp_path / "int8.safetensors", GO, stored="int8")
+    assert not any(name.endswith("#scale") for name in load_file(file))
+    small = saving.save(net, tmp_path / "small.safetensors", GO, stored="bfloat16")
+    assert file.read_bytes() == small.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x.pop(f"{KERNEL}#scale"), rf"1 tensors are missing: {KERNEL}#scale"),
+        (lambda x: x.update({f"{KERNEL}#scale": np.ones(3, np.float32)}), r"#scale: expected F32 \[8\], got F32 \[3\]"),
+        (lambda x: x.update({f"{KERNEL}#scale": np.ones(8, np.int8)}), r"#scale: expected F32 \[8\], got I8 \[8\]"),
+        (lambda x: x[f"{KERNEL}#scale"].__setitem__(1, np.inf), "#scale: holds numbers that are not finite"),
+        (lambda x: x.update({KERNEL: np.zeros(x[KERNEL].shape, np.float32)}), "1 tensors are not part of the network"),
+        (lambda x: x.update({KERNEL: x[KERNEL][:1]}), r"kernel: expected F32 \[3, 3, 12, 8\], got I8 \[1, 3, 12, 8\]"),
+        (lambda x: x.update({"heads.tip.mean": np.zeros(8, np.int8)}), r"tip.mean: expected F32 \[8\], got I8 \[8\]"),
+    ],
+)
+def test_damaged_files_with_eight_bits(eight_bits: Path, change: Any, message: str) -> None:
+    rewrite(eight_bits, change)
+    with pytest.raises(TengenError, match=message):
+        saving.load(eight_bits, GO)
 
 
 def test_a_network_without_a_board(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ _TRY = {
     "lc0": "lc0 --weights={out}",
     "lc0-float32": "lc0 --weights={out}",
     "tengen": "{program} play {out}",
+    "tengen-int8": "{program} play {out}",
     "onnx": "https://netron.app shows the file; docs/onnx.md has programs in Python and JavaScript",
 }
 """What a user may do with the file of each format."""
@@ -33,7 +34,7 @@ ARGUMENTS = (
         "write the network CONFIG to the file OUT; katago: for KataGo and its programs, as OUT.bin.gz; "
         "lc0: for Lc0, as OUT.pb.gz, with 16 bits a weight; lc0-float32: with all bits, for Lc0 0.33 or newer; onnx: "
         "for other languages and frameworks, as OUT.onnx; tengen: for Tengen, in half the size, with its "
-        "configuration, as OUT.safetensors",
+        "configuration, as OUT.safetensors; tengen-int8: in a quarter of the size",
     ),
     Arg(
         "--about KEY=TEXT",
@@ -71,19 +72,19 @@ def _write(args: Namespace) -> None:
     kind, out = args.format[0], Path(args.format[1])
     if kind not in _TRY:
         raise TengenError(f"--format {kind}: {schema.unknown('format', kind, tuple(_TRY))}")
-    if args.about and kind != "tengen":
+    program, _, encoding = kind.partition("-")
+    if args.about and program != "tengen":
         raise TengenError("--about is for --format tengen")
     if not out.parent.is_dir():
         raise TengenError(f"{out}: there is no folder {out.parent}; make it first")
     found = networks.find(args.config)
-    if kind == "tengen":
+    if program == "tengen":
         about = [[part.strip() for part in text.partition("=")] for text in args.about]
         for text, (key, _, value) in zip(args.about, about, strict=True):
             if not (key and value):
                 raise TengenError(f"--about {text}: expected KEY=TEXT, such as machine='one H200'")
-        shipped.write(found.path, out, {key: value for key, _, value in about})
+        shipped.write(found.path, out, {key: value for key, _, value in about}, "int8" if encoding else "bfloat16")
     else:
-        program, _, encoding = kind.partition("-")
         exchange = importlib.import_module(f"tengen.interop.{program}.exchange")
         for note in exchange.export(found.path, args.name or found.name, out, *filter(None, [encoding])):
             print(f"note: {note}")

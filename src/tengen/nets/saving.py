@@ -3,7 +3,8 @@
     nets.saving.save(net, path, game, {"step": 1000})     # a file, or a folder that gets a model.safetensors
     net = nets.saving.load(path, game)
 
-A tensor is named after its place in the network: `blocks.0.branch.steps.0.conv.kernel`.
+A tensor is named after its place in the network: `blocks.0.branch.steps.0.conv.kernel`. One of int8 numbers comes with
+the factors of its last axis, as `blocks.0.branch.steps.0.conv.kernel#scale`.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -36,8 +37,12 @@ _SCHEMA = 1
 _KEY = "tengen"
 _LISTED = 4  # names in a message
 _RANDOM = "#key"
+_SCALE = "#scale"
+_MOST = 127  # of the whole numbers of an int8 tensor
+_LARGE = 1 << 14  # numbers in a tensor from which on eight bits for each are worth their errors
 _KINDS = {"float32": "F32", "uint32": "U32", "int32": "I32", "bool": "BOOL"}  # as safetensors names them
-_SMALLER = {"F32": "BF16"}
+Stored = Literal["float32", "bfloat16", "int8"]
+"""How kernels and matrices are stored; vectors stay float32. With int8, small ones are bfloat16."""
 NetworkInfo = Mapping[str, Any]
 """JSON data: step, samples, run and the like."""
 
@@ -82,12 +87,13 @@ def first_not_finite(arrays: Mapping[str, Any]) -> str:
     return ""
 
 
-def save(net: Network, path: Path | str, game: Game, info: NetworkInfo | None = None, *, small: bool = False) -> Path:
+def save(
+    net: Network, path: Path | str, game: Game, info: NetworkInfo | None = None, *, stored: Stored = "float32"
+) -> Path:
     """Writes the network and returns the file: `path` itself if it ends in .safetensors, else one in that folder.
 
-    A `small` file has bfloat16 in place of float32, except for vectors. Raises OptionError for a
-    network that cannot be saved, TengenError if it cannot be written or has a parameter that is not finite: it could
-    not be read back.
+    Raises OptionError for a network that cannot be saved, TengenError if it cannot be written or has a parameter that
+    is not finite: it could not be read back.
     """
     if net.folded:
         raise OptionError("a folded network cannot be saved: save the one that it was folded from")
@@ -104,11 +110,11 @@ def save(net: Network, path: Path | str, game: Game, info: NetworkInfo | None = 
     except (TypeError, ValueError) as error:
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
     tensors = {name: np.asarray(tensor, order="C") for name, tensor in named(nnx.state(net)).items()}
-    if small:
-        large = {name: x for name, x in tensors.items() if x.ndim > 1 and x.dtype == np.float32}
-        tensors |= {name: x.astype(jnp.bfloat16) for name, x in large.items()}
     if bad := first_not_finite(tensors):
         raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
+    if stored != "float32":
+        for name in [name for name, x in tensors.items() if x.ndim > 1 and x.dtype == np.float32]:
+            tensors |= _smaller(name, tensors[name], stored)
     files.make_folder(file.parent)
     files.write_bytes(file, serialize(tensors, {_KEY: text}))
     return file
@@ -153,7 +159,7 @@ def load(
         if spec is not None and spec != saved.spec:
             raise TengenError(f"{file}: another network than expected: {_difference(spec, saved.spec)}")
         wanted = _shapes(file, saved.spec, game)
-        _check_names(file, wanted, set(found.keys()))
+        _check_names(file, {*wanted, *_scales(wanted, found)}, set(found.keys()))
         tensors = {name: _tensor(file, found, name, shape) for name, shape in wanted.items()}
     graph = nnx.graphdef(nnx.eval_shape(lambda: build(saved.spec, game, nnx.Rngs(0), dtype=dtype)))
     net = nnx.merge(graph, unnamed(tensors))
@@ -219,8 +225,29 @@ def _shapes(file: Path, spec: Spec, game: Game) -> dict[str, jax.ShapeDtypeStruc
         raise TengenError(f"{file}: {error}") from None
 
 
-def _check_names(file: Path, wanted: Mapping[str, Any], there: set[str]) -> None:
-    for names, what in ((set(wanted) - there, "missing"), (there - set(wanted), "not part of the network")):
+def _smaller(name: str, tensor: np.ndarray, stored: Stored) -> dict[str, np.ndarray]:
+    """The tensors to store in place of a float32 one of two axes or more."""
+    if stored == "bfloat16" or tensor.size < _LARGE:
+        return {name: tensor.astype(jnp.bfloat16)}
+    inputs = tensor.reshape(-1, tensor.shape[-1])
+    scale = np.abs(inputs).max(0) / np.float32(_MOST)
+    levels, carry = np.zeros(inputs.shape, np.int8), np.zeros_like(scale)
+    for place, exact in enumerate(inputs / np.where(scale > 0, scale, 1)):
+        # What one weight is rounded by, the next one makes up for: otherwise the errors of all inputs that are
+        # positive on average would add up to another bias of the layer.
+        rounded = np.clip(np.rint(exact + carry), -_MOST, _MOST)
+        levels[place], carry = rounded, exact + carry - rounded
+    return {name: levels.reshape(tensor.shape), name + _SCALE: scale}
+
+
+def _scales(wanted: Mapping[str, jax.ShapeDtypeStruct], found: Any) -> set[str]:
+    """The names of the factors that belong to the int8 tensors of a file."""
+    there = [name for name in found.keys() if name in wanted and len(wanted[name].shape) > 1]  # noqa: SIM118
+    return {name + _SCALE for name in there if found.get_slice(name).get_dtype() == "I8"}
+
+
+def _check_names(file: Path, wanted: set[str], there: set[str]) -> None:
+    for names, what in ((wanted - there, "missing"), (there - wanted, "not part of the network")):
         if names:
             listed = ", ".join(sorted(names)[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
             raise TengenError(f"{file}: {len(names)} tensors are {what}: {listed}")
@@ -230,9 +257,13 @@ def _tensor(file: Path, found: Any, name: str, wanted: jax.ShapeDtypeStruct) -> 
     stored = found.get_slice(name)
     kind, size = stored.get_dtype(), tuple(stored.get_shape())
     expected = _KINDS[wanted.dtype.name]
-    if kind not in (expected, _SMALLER.get(expected)) or size != wanted.shape:
+    smaller = {"F32": ("BF16", "I8")[: len(size)]}.get(expected, ())  # vectors have no factors
+    if kind not in (expected, *smaller) or size != wanted.shape:
         raise TengenError(f"{file}: {name}: expected {expected} {list(wanted.shape)}, got {kind} {list(size)}")
     tensor = found.get_tensor(name)
+    if kind == "I8":
+        scale = _tensor(file, found, name + _SCALE, jax.ShapeDtypeStruct(size[-1:], np.float32))
+        return tensor * scale
     _check_finite(file, name, tensor)
     return tensor.astype(wanted.dtype, copy=False)
 

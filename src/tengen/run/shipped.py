@@ -1,16 +1,20 @@
 """Trained networks that come with Tengen. Their names can be used in place of a network's path: `tengen play go9`.
 
-Matrices and kernels are stored in bfloat16. The header of each file also has the configuration of its run, and tells
-where and how well the network was trained.
+Matrices and kernels are stored in bfloat16, or large ones in eight bits. The header of each file also has the
+configuration of its run, and tells where and how well the network was trained.
 """
 
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tengen import files
 from tengen.config.source import RUN_FILE
 from tengen.errors import TengenError
+
+if TYPE_CHECKING:
+    from tengen.nets.saving import Stored
 
 ABOUT = "about"  # the key of `NetworkFile.info` for what people write about a network, such as its strength
 CONFIGURATION = "configuration"  # the key for the text of its run's configuration
@@ -30,7 +34,7 @@ def _folder() -> Path:
     return Path(str(resources.files("tengen.networks")))
 
 
-def write(source: Path, out: Path, about: Mapping[str, str]) -> Path:
+def write(source: Path, out: Path, about: Mapping[str, str], stored: "Stored" = "bfloat16") -> Path:
     """Write the network at `source` as such a file, with the configuration of its run and the remarks `about` it."""
     from tengen.nets import saving  # which needs JAX
 
@@ -41,4 +45,4 @@ def write(source: Path, out: Path, about: Mapping[str, str]) -> Path:
     file = folder.parent.parent / RUN_FILE
     run = {CONFIGURATION: files.read_bytes(file).decode()} if file.exists() else {}
     info = {**saved.info, **run, ABOUT: {**saved.info.get(ABOUT, {}), **about}}
-    return saving.save(saving.load(source), out, saved.make_game(), info, small=True)
+    return saving.save(saving.load(source), out, saved.make_game(), info, stored=stored)
