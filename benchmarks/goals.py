@@ -4,8 +4,10 @@
     python benchmarks/goals.py go9 --opponent nets/g170 --seeds 1 2               # an imported network of KataGo
     python benchmarks/goals.py go9 --opponent "gtp:katago gtp -model M -config C" # or the real engine
     python benchmarks/goals.py laptop --dry-run                                   # only the commands
+    python benchmarks/goals.py connect_four --folder runs/short --set search.simulations=16
 
 Runs and matches are kept in --folder, and the same command goes on where it was stopped. All but `laptop` want a GPU.
+`--set` tries other settings; give each such attempt a folder of its own.
 `tengen import katago FILE nets/g170 --size 9` imports a network of KataGo.
 """
 
@@ -98,11 +100,19 @@ class Commands:
         return float(json.loads(result.read_text())["share"])
 
 
-def measure(name: str, goal: Goal, seeds: Sequence[int], opponent: str | None, folder: Path, commands: Commands) -> int:
-    """All seeds of a goal; 0 if it is reached by each."""
+def measure(
+    name: str,
+    goal: Goal,
+    seeds: Sequence[int],
+    opponent: str | None,
+    folder: Path,
+    commands: Commands,
+    settings: Sequence[str] = (),
+) -> int:
+    """All seeds of a goal; 0 if it is reached by each. `settings` are those of the runs besides the goal's own."""
     runs = {seed: folder / f"{goal.config}-{goal.minutes:g}-s{seed}" for seed in seeds}
     for seed, run in runs.items():
-        new = [word for setting in (*goal.settings, f"run.seed={seed}") for word in ("--set", setting)]
+        new = [word for setting in (*goal.settings, *settings, f"run.seed={seed}") for word in ("--set", setting)]
         words = [run] if (run / "config.yaml").exists() else [goal.config, "--base", run, *new]
         if not commands.tengen("run", *words, "--set", f"goal.minutes={goal.minutes:g}"):
             return 1
@@ -150,6 +160,7 @@ def main() -> int:
     parser.add_argument("--opponent", help="as for `tengen match`; go9 and go9_long have no other")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--folder", type=Path, default=Path("runs/goals"))
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="another setting of the runs")
     parser.add_argument("--dry-run", action="store_true", help="print the commands, and run nothing")
     args = parser.parse_args()
     if args.goal is None:
@@ -161,7 +172,7 @@ def main() -> int:
         parser.error(f"{args.goal}: name the opponent with --opponent, as nets/g170 (`tengen import katago`)")
     if args.goal == "seeds" and len(args.seeds) < 2:
         parser.error("seeds: expected two seeds")
-    return measure(args.goal, goal, args.seeds, opponent, args.folder, Commands(args.dry_run))
+    return measure(args.goal, goal, args.seeds, opponent, args.folder, Commands(args.dry_run), args.set)
 
 
 if __name__ == "__main__":

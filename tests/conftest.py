@@ -64,6 +64,7 @@ hypothesis.settings.load_profile("tengen")
 
 # Files with few long tests: they come first, or one process would work on the last of them while the other has nothing.
 _LONG = ("test_kills", "test_sweep", "test_run", "test_lanes", "test_sync", "test_part", "test_tui", "test_learner")
+_LONG += ("test_browser",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
