@@ -200,7 +200,7 @@ def net_arguments(visits: int = 800) -> Arguments:
             "a network's folder or file, a run, one that `tengen nets` lists at its end, or "
             "python:MODULE:FUNCTION@GAME",
         ),
-        Arg("--visits N", f"visits per move (default {visits}, unless time is said)", int),
+        Arg("--visits N", f"visits per move (default {visits}, unless a time is given)", int),
         Arg("--seconds S", "seconds per move", float),
         Arg("--leaves N", "positions evaluated at once (default: by the device)", int),
         Arg("--slots N", "positions that the search remembers", int),

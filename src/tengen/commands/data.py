@@ -8,7 +8,7 @@ from typing import Any
 from tengen.commands.arguments import Arg, Namespace, Subcommand, positive
 from tengen.errors import OptionError
 
-HELP = "make rows of games that others played, and show what is in a file of rows"
+HELP = "make rows from games that others played, and show what is in a file of rows"
 ABOUT = """Makes training data of games that people or other programs played, and shows what is in a file of rows
 (docs/data.md)."""
 EXAMPLE = "tengen data from-games *.sgf --game go19 --out runs/go19/selfplay"

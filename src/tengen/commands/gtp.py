@@ -13,8 +13,8 @@ ARGUMENTS = (
     *net_arguments(),
     Arg("--resign CHANCE", "give up below this chance (default 0.05)", float),
     Arg("--ponder", "think while the opponent does"),
-    Arg("--lag S", "seconds of each move that the line takes (default 0.5)", float),
-    Arg("--log FILE", "append all that is said to a file", Path),
+    Arg("--lag S", "seconds of each move lost to the connection (default 0.5)", float),
+    Arg("--log FILE", "append all input and output to a file", Path),
 )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tengen.match.match_games import MatchFolder
     from tengen.match.player_spec import PlayerSpec
 
-HELP = "two players, many games: who is stronger, and how sure is that"
+HELP = "play many games between two players: who is stronger, and how certain is that"
 ABOUT = """Plays A against B in pairs of games with colours swapped, and says who is stronger and how certain that
 is. All games are kept; Ctrl-C stops the match, and the same command goes on. Foreign engines are told the rules of
 the match if possible, and Tengen's own rules decide (docs/match.md)."""

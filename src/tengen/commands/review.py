@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HELP = "go through a game: what each move was worth, and what was better"
 ABOUT = """Goes through a whole game with a network: what each move was worth, and which one was better. Writes the
-game with comments and a plot of its course beside it. Whether GAME is SGF, PGN or a text record is seen
+game with comments and a plot of its course beside it. Whether GAME is SGF, PGN or a text record is recognised
 from its content."""
 EXAMPLE = "tengen review runs/go9 game.sgf --visits 400"
 _VISITS = 200

@@ -7,8 +7,8 @@ from tengen.commands.arguments import Arg, Namespace, positive
 from tengen.commands.part import drive, part_arguments
 
 HELP = "a part of a run: play games with its newest accepted network"
-ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write what they
-teach. Any number of these may work for one run, on any machines. With --format katago, RUN may be a directory that
+ABOUT = """Play games with the newest accepted network of a run, at random while there is none, and write their
+rows. Any number of these may work for one run, on any machines. With --format katago, RUN may be a directory that
 KataGo trains on; with --format lc0, the daemon and Lc0's trainers read the games. Ends with Ctrl-C."""
 EXAMPLE = (
     "tengen selfplay go9 --base runs/go9\n"
