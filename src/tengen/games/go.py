@@ -281,28 +281,23 @@ class Go(Game[GoState]):
 
     def ownership(self, state: GoState) -> Int8[Array, "height width"]:
         """1 for Black's stones and points that only Black's stones reach, -1 for White's, 0 otherwise."""
-        size, empty = self.size, state.chains == EMPTY
-        stones = (rules.colour_is(state.chains, 0), rules.colour_is(state.chains, 1))
-
-        def spread(reach: Array) -> Array:
-            return reach | (empty & rules.any_around(reach, size))
-
-        def body(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-            black, white = (spread(spread(reach)) for reach in carry[:2])
-            return black, white, ((black != carry[0]) | (white != carry[1])).any()
-
-        black, white, _ = lax.while_loop(lambda carry: carry[2], body, (*stones, jnp.bool_(True)))
-        return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(size, size)
+        stones = jnp.stack([rules.colour_is(state.chains, colour) for colour in (0, 1)])
+        black, white = rules.reached(stones, state.chains == EMPTY, self.size)
+        return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(self.size, self.size)
 
     def score(self, state: GoState) -> Float32[Array, ""]:
         """Black's area minus White's minus komi, as the board stands."""
         return self.ownership(state).sum(dtype=jnp.float32) - state.komi.astype(jnp.float32) / 2
 
     def _final_score(self, state: GoState) -> Float32[Array, ""]:
-        # Scoring an empty board is fast, so running games do not slow down a batch in which few have ended.
         over = self.is_over(state)
-        board = state._replace(chains=jnp.where(over, state.chains, EMPTY))
-        return jnp.where(over, self.score(board), 0)
+
+        def ended(chains: Array) -> Array:
+            # Scoring an empty board takes few steps, so running games do not slow down a batch in which few have ended.
+            return jnp.where(over, chains, EMPTY)
+
+        chains = lax.platform_dependent(state.chains, cuda=lambda chains: chains, default=ended)
+        return jnp.where(over, self.score(state._replace(chains=chains)), 0)
 
     def returns(self, state: GoState) -> Float32[Array, "2"]:
         return rules.results(self._final_score(state))

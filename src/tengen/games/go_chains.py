@@ -2,10 +2,11 @@
 
 `chains[p]` is 0 on an empty point and otherwise `1 + 2 * root + colour`, where `root` is one stone of the chain. So two
 stones belong together exactly if their numbers are equal, and the number gives the colour. Everything below compares
-neighbours and sums over equal numbers, without flood fill.
+neighbours and sums over equal numbers; only areas (`reached`) are found by spreading from point to point.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -191,6 +192,43 @@ def chains_of(colours: Sequence[int], size: int) -> np.ndarray:
             raise ValueError(f"go: the stones around row {root // size + 1}, column {root % size + 1} have no liberty")
         chains[list(reached)] = 1 + 2 * root + colour
     return chains
+
+
+def reached(stones: Bool[Array, "2 points"], empty: PointMask, size: int) -> Bool[Array, "2 points"]:
+    """The stones of each colour, and all empty points that are connected with them."""
+    # A GPU would wait after each step of a loop, while the host asks whether it was the last one.
+    ways = {"cuda": reached_at_once, "default": reached_step_by_step}
+    return lax.platform_dependent(stones, empty, **{name: partial(way, size=size) for name, way in ways.items()})
+
+
+def reached_step_by_step(stones: Bool[Array, "2 points"], empty: PointMask, size: int) -> Bool[Array, "2 points"]:
+    """`reached` in as many steps as it takes."""
+
+    def spread(reach: PointMask) -> PointMask:
+        return reach | (empty & any_around(reach, size))
+
+    def body(carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        wider = jnp.stack([spread(spread(reach)) for reach in carry[0]])
+        return wider, (wider != carry[0]).any()
+
+    return lax.while_loop(lambda carry: carry[1], body, (stones, jnp.bool_(True)))[0]
+
+
+def reached_at_once(stones: Bool[Array, "2 points"], empty: PointMask, size: int) -> Bool[Array, "2 points"]:
+    """`reached` by a fixed number of products: which points are at most 1, 2, 4, 8, ... steps apart."""
+    rows, columns = np.divmod(np.arange(size * size), size)
+    near = abs(rows[:, None] - rows) + abs(columns[:, None] - columns) <= 1
+    linked = jnp.asarray(near) & empty & empty[:, None]
+    for _ in range((size * size - 1).bit_length()):
+        linked = _any_product(linked, linked)
+    beside = jnp.stack([any_around(mask, size) for mask in stones]) & empty
+    return stones | _any_product(beside, linked)
+
+
+def _any_product(a: Bool[Array, "rows inner"], b: Bool[Array, "inner columns"]) -> Bool[Array, "rows columns"]:
+    """Whether there is a place where both the row of `a` and the column of `b` have a True."""
+    ones = (a.astype(jnp.bfloat16), b.astype(jnp.bfloat16))
+    return jnp.matmul(*ones, preferred_element_type=jnp.float32) > 0
 
 
 def results(score: Float32[Array, "*batch"]) -> Float32[Array, "*batch 2"]:
