@@ -1,16 +1,19 @@
-"""The walk and the backup as GPU programs (`tree.cu`): the same results as the plain versions.
+"""The walk, the backup and new roots as GPU programs (`tree.cu`): the same results as the plain versions.
 
 Choices below the root are computed after a backup and stored in `Tree.onward` (docs/architecture.md says why). The
 programs add one leaf per tree; several leaves are for few games, for which the plain version is fast enough.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+import numpy as np
+from jax import Array, lax
+from jaxtyping import Int32
 
 from tengen import gpu
 from tengen.config.settings.search import SearchSettings
@@ -26,6 +29,17 @@ _PLAN_BLOCKS = 10  # on one multiprocessor: with few registers, more nodes are r
 _READ: tuple[str, ...] = ("child", "logits", "visits", "total", "value", "player", "moves")
 _WALKED: tuple[str, ...] = (*_READ, "over", "onward", "free")
 _GROWN: tuple[str, ...] = (*_READ, "over", "parent", "onward", "apart")
+_NUMBERS = {1: "u8", 2: "u16", 4: "u32"}  # types by their bytes
+
+
+def by_device(tree: Tree, plain: Callable[..., Any], program: Callable[..., Any]) -> Callable[..., Any]:
+    """The version that `SearchSettings.kernels` selects: `auto` is the GPU program on NVIDIA GPUs with one leaf."""
+    wish = tree.settings.kernels
+    if wish == "plain" or tree.settings.leaves > 1 or tree.child.shape[2] > MOST_ACTIONS:
+        return plain
+    if wish == "gpu":
+        return program
+    return lambda *args: lax.platform_dependent(*args, cuda=program, default=plain)
 
 
 def _tables(tree: Tree, names: tuple[str, ...]) -> dict[str, Array]:
@@ -189,3 +203,43 @@ def _plan(tree: Tree, trail: Trail, leaf: Array) -> Array:
     program = _program(tree, "tree_plan")
     (onward,) = gpu.call(program, inputs, [shape], blocks=_blocks(tree, _planners(tree)), aliases={len(inputs) - 1: 0})
     return onward
+
+
+def put_rows(
+    tree: Tree,
+    numbers: Sequence[float | None],
+    nodes: Int32[Array, " batch"],
+    tables: Sequence[Array],
+    rows: Sequence[Array],
+) -> list[Array]:
+    """The tables [batch, slots, ...] of a tree with other rows at one node of each game, in one launch.
+
+    A table with a number is filled with it; the others get the rows [batch, ...], in this order. A node that is none
+    of the slots: nothing changes.
+    """
+    loads, stores, given = "", "", 0
+    for k, (table, number) in enumerate(zip(tables, numbers, strict=True)):
+        count, size = math.prod(table.shape[2:]), table.dtype.itemsize
+        if number is None:
+            loads += f"Held<{count * size}> h{k}; h{k}.load(v{given} + (long long)game * {count * size}, thread); "
+            stores += f"h{k}.store(a{k} + node * {count * size}, thread); "
+            given += 1
+        else:
+            bits = np.asarray(number).astype(table.dtype).reshape(1).view(f"u{size}")[0]
+            at = f"(({_NUMBERS[size]}*)a{k})[node * {count} + k]"
+            stores += f"for (int k = thread; k < {count}; k += TEAM) {at} = {bits}u; "
+    program = _program(
+        tree,
+        "tree_root",
+        VALUES_IN=_parameters("const u8*", "v", given),
+        TABLES_IN=", const void*" * len(tables),
+        TABLES_OUT=_parameters("u8*", "a", len(tables)),
+        PUT_ROWS=loads + stores,
+    )
+    return gpu.call(
+        program,
+        [nodes, *rows, *tables],
+        [jax.ShapeDtypeStruct(table.shape, table.dtype) for table in tables],
+        blocks=_blocks(tree),
+        aliases={1 + len(rows) + k: k for k in range(len(tables))},
+    )

@@ -1,5 +1,6 @@
 """Starting a search at the root, advancing the root with the real game, and freeing room in full trees."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from jaxtyping import Array, Bool, Float16, Int, Int32
 
 from tengen.games.batching import choose
 from tengen.games.core import PositionInfo, RandomKey
-from tengen.search import points
+from tengen.search import gpu, points
 from tengen.search.selection import PerMove, PerNode
 from tengen.search.tree import NONE, Tree, parts, stored
 from tengen.search.walk import row_at
@@ -71,12 +72,9 @@ def dirichlet(key: RandomKey, concentration: PerNode, wanted: Bool[Array, "batch
 def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
     """Puts new positions `states` [batch, ...] at the roots of the games `which`, whose trees are discarded."""
     slots, chosen = tree.visits.shape[1], partial(choose, which)
-    at = jnp.arange(len(which)), jnp.where(which, 0, slots)
-    tree = _with_roots(tree, states, jax.vmap(tree.game.is_over)(states), at, which)
+    over, nodes = jax.vmap(tree.game.is_over)(states), jnp.where(which, 0, slots)
     return replace(
-        tree,
-        logits=tree.logits.at[at].set(-jnp.inf, mode="drop"),
-        parent=tree.parent.at[at].set(NONE, mode="drop"),
+        _with_roots(tree, states, over, nodes, which, logits=-jnp.inf, parent=NONE),
         free=chosen(jnp.arange(slots, dtype=tree.free.dtype), tree.free),
         used=chosen(1, tree.used),
         root=chosen(0, tree.root),
@@ -84,32 +82,46 @@ def restart(tree: Tree, states: Any, which: Bool[Array, " batch"]) -> Tree:
     )
 
 
-def _with_roots(tree: Tree, states: Any, over: Array, at: tuple[Array, Array], which: Array) -> Tree:
-    """New positions [batch, ...] in the games `which`, whose searches end, and new roots for them at the slots `at`.
+def _with_roots(tree: Tree, states: Any, over: Array, nodes: Array, which: Array, **more: float) -> Tree:
+    """New positions [batch, ...] in the games `which`, whose searches end, and new roots for them in the slots `nodes`.
 
-    Only the rows of roots are written, so that no table is copied: those of unused slots have no meaning.
+    Only the rows of roots are written, so that no table is copied: those of unused slots have no meaning. `more` are
+    numbers for the rows of other tables.
     """
-    nodes, kept = jax.vmap(tree.game.split)(states)
-
-    def root(table: Array, value: Array | float) -> Array:
-        return table.at[at].set(jnp.asarray(value).astype(table.dtype), mode="drop")
-
+    inner, kept = jax.vmap(tree.game.split)(states)
+    leaves, structure = jax.tree.flatten(tree.state)
+    numbers: dict[str, float] = {"child": NONE, "visits": 0, "total": 0, "value": 0, "apart": 0, **more}
+    given = {"player": jax.vmap(tree.game.to_play)(states), "over": over}
+    names = [name for name in (*given, *numbers) if getattr(tree, name).size]
+    kinds = [k for k, leaf in enumerate(leaves) if leaf.size]
+    tables = [*(leaves[k] for k in kinds), *(getattr(tree, name) for name in names)]
+    values = jax.tree.leaves(stored(inner))
+    rows = [*(values[k] for k in kinds), *given.values()]
+    rows = [row.astype(table.dtype) for row, table in zip(rows, tables[: len(rows)], strict=True)]
+    constants = [*[None] * len(kinds), *(numbers.get(name) for name in names)]
+    put = gpu.by_device(tree, partial(_put_rows, constants), partial(gpu.put_rows, tree, constants))
+    found = put(nodes, tables, rows)
+    for k, table in zip(kinds, found, strict=False):
+        leaves[k] = table
     chosen = partial(choose, which)
     return replace(
         tree,
-        child=root(tree.child, NONE),
-        state=jax.tree.map(root, tree.state, stored(nodes)),
-        visits=root(tree.visits, 0),
-        total=root(tree.total, 0),
-        value=root(tree.value, 0),
-        apart=root(tree.apart, 0),
-        player=root(tree.player, jax.vmap(tree.game.to_play)(states)),
-        over=root(tree.over, over),
+        **dict(zip(names, found[len(kinds) :], strict=True)),
+        state=jax.tree.unflatten(structure, leaves),
         kept=jax.tree.map(chosen, kept, tree.kept),
         done=chosen(0, tree.done),
         budget=chosen(0, tree.budget),
         base=chosen(0, tree.base),
     )
+
+
+def _put_rows(
+    numbers: Sequence[float | None], nodes: Int32[Array, " batch"], tables: Sequence[Array], rows: Sequence[Array]
+) -> list[Array]:
+    """`gpu.put_rows` in plain JAX."""
+    at, given = (jnp.arange(len(nodes)), nodes), iter(rows)
+    news = (next(given) if number is None else number for number in numbers)
+    return [table.at[at].set(new, mode="drop") for table, new in zip(tables, news, strict=True)]
 
 
 class MovedRoots(NamedTuple):
@@ -157,7 +169,7 @@ def move_roots(tree: Tree, moved: MovedRoots, which: Bool[Array, " batch"]) -> T
     tree = _without_illegal(tree, moved, which & known)
     keep = jnp.where(known[:, None], jax.vmap(_below)(tree, root), jnp.arange(slots) == root[:, None])
     # A root that is not in the tree is written anew.
-    unknown, at = ((batch, jnp.where(games, root, slots)) for games in (which & ~known, which))
+    unknown, at = jnp.where(which & ~known, root, slots), (batch, jnp.where(which, root, slots))
     return replace(
         _with_roots(tree, moved.states, moved.look.over, unknown, which),
         root=root,

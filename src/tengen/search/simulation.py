@@ -45,7 +45,7 @@ _Sums = tuple[Array, Array, Array]  # visits, total and apart of one tree
 def select(tree: Tree) -> Leaves:
     """Walks every game's tree from its root to a leaf (or several). The leaves of idle games mean nothing."""
     game, count = tree.game, tree.settings.leaves
-    path, above, trail = _by_device(tree, _walk, gpu.walk)(tree)
+    path, above, trail = gpu.by_device(tree, _walk, gpu.walk)(tree)
     kept = tree.kept if count == 1 else jax.tree.map(lambda x: jnp.repeat(x, count, 0), tree.kept)
     before = jax.vmap(game.join)(restored(above, game), kept)
     states, look = game.step_and_look(before, path.action.reshape(-1), ~path.moves.reshape(-1))
@@ -77,7 +77,7 @@ def expand(tree: Tree, leaves: Leaves, evaluation: Evaluation) -> Tree:
         per_tree = jax.tree.map(lambda x: x.reshape(batch, count, *x.shape[1:]), new)
         return jax.vmap(_expand)(tree, path, per_tree)
 
-    return _by_device(tree, plain, gpu.expand)(replace(tree, centre=centre), leaves.path, leaves.trail, new)
+    return gpu.by_device(tree, plain, gpu.expand)(replace(tree, centre=centre), leaves.path, leaves.trail, new)
 
 
 def _valued(
@@ -98,16 +98,6 @@ def _valued(
     centre = jnp.where(roots, points.centre(score[::count], tree.game), tree.centre)
     term = points.term(score, spread, jnp.repeat(centre, count), tree.game)
     return value + tree.settings.score_weight * term, jnp.stack([value, score], -1), centre
-
-
-def _by_device(tree: Tree, plain: Callable[..., Any], kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The version that `SearchSettings.kernels` selects: `auto` is the GPU program on NVIDIA GPUs with one leaf."""
-    wish = tree.settings.kernels
-    if wish == "plain" or tree.settings.leaves > 1 or tree.child.shape[2] > gpu.MOST_ACTIONS:
-        return plain
-    if wish == "gpu":
-        return kernel
-    return lambda *args: lax.platform_dependent(*args, cuda=kernel, default=plain)
 
 
 def _expand(tree: Tree, path: WalkPath, new: NewNode) -> Tree:

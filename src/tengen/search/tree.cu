@@ -466,6 +466,16 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_expand(
 }
 #endif
 
+#ifdef TREE_ROOT
+// New rows of all tables at one node of each tree, or of none.
+extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_root(const int* nodes VALUES_IN TABLES_IN TABLES_OUT) {
+  const int thread = threadIdx.x % TEAM, game = blockIdx.x * TEAMS + threadIdx.x / TEAM;
+  if (game >= BATCH || nodes[game] < 0 || nodes[game] >= SLOTS) return;
+  const long long node = (long long)game * SLOTS + nodes[game];
+  PUT_ROWS
+}
+#endif
+
 #ifdef TREE_PLAN
 // PLANNERS teams share the nodes of one trail and its new leaf. The root, first on the trail, is left to the walk: what
 // it follows depends on noise and on how far the search is.
