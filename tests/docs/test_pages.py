@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from tengen import config, data, games
-from tengen.commands import make_parser
+from tengen.commands import make_parser, selfplay
 from tests.helpers import pages, paths
 from tests.helpers import rows as made
 
@@ -160,8 +160,8 @@ def _parse(arguments: list[str], where: str) -> None:
     except SystemExit:
         pytest.fail(f"{where}\n{said.getvalue()}")
     name, settings = getattr(parsed, "config", None), list(getattr(parsed, "overrides", []))
-    if arguments[0] == "selfplay" and parsed.format:
-        settings.append(f"data.format={parsed.format}")
+    if arguments[0] == "selfplay":
+        settings = selfplay.overrides(parsed)
     if not isinstance(name, str) or name.startswith("runs/"):
         return
     if _NAME.fullmatch(name):

@@ -34,14 +34,24 @@ ARGUMENTS = (
 _HORIZON = "selfplay.value_horizon"
 
 
-def run(args: Namespace) -> int:
-    free = ["selfplay.games", "net.dtype", "data.format"]
+def overrides(args: Namespace) -> list[str]:
+    """The settings of the command line, with those that `--format` stands for."""
+    found = list(args.overrides)
     if args.format is not None:
-        args.overrides = [*args.overrides, f"data.format={args.format}"]
-    if args.format in ("katago", "lc0"):  # their files have the values of single searches
-        free.append(_HORIZON)
-        if not any(text.partition("=")[0].strip() == _HORIZON for text in args.overrides):
-            args.overrides.append(f"{_HORIZON}=0")
+        found.append(f"data.format={args.format}")
+    if _single(args) and not any(text.partition("=")[0].strip() == _HORIZON for text in found):
+        found.append(f"{_HORIZON}=0")
+    return found
+
+
+def _single(args: Namespace) -> bool:
+    """Whether the files hold the values of single searches, whatever the other files of the run do."""
+    return args.format in ("katago", "lc0")
+
+
+def run(args: Namespace) -> int:
+    args.overrides = overrides(args)
+    free = ["selfplay.games", "net.dtype", "data.format", *([_HORIZON] if _single(args) else [])]
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
         from tengen.loop.parts.selfplay import SelfplayPart
