@@ -4,10 +4,10 @@
     python benchmarks/goals.py go9 --opponent nets/g170 --seeds 1 2               # an imported network of KataGo
     python benchmarks/goals.py go9 --opponent "gtp:katago gtp -model M -config C" # or the real engine
     python benchmarks/goals.py laptop --dry-run                                   # only the commands
-    python benchmarks/goals.py connect_four --folder runs/short --set search.simulations=16
+    python benchmarks/goals.py connect_four --set search.simulations=16
 
 Runs and matches are kept in --folder, and the same command goes on where it was stopped. All but `laptop` want a GPU.
-`--set` tries other settings; give each such attempt a folder of its own.
+`--set` tries other settings, in runs of their own.
 `tengen import katago FILE nets/g170 --size 9` imports a network of KataGo.
 """
 
@@ -18,6 +18,7 @@ import re
 import shlex
 import subprocess
 import sys
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +111,8 @@ def measure(
     settings: Sequence[str] = (),
 ) -> int:
     """All seeds of a goal; 0 if it is reached by each. `settings` are those of the runs besides the goal's own."""
-    runs = {seed: folder / f"{goal.config}-{goal.minutes:g}-s{seed}" for seed in seeds}
+    tried = f"-{zlib.crc32(' '.join(sorted(settings)).encode()):08x}" if settings else ""
+    runs = {seed: folder / f"{goal.config}-{goal.minutes:g}{tried}-s{seed}" for seed in seeds}
     for seed, run in runs.items():
         new = [word for setting in (*goal.settings, *settings, f"run.seed={seed}") for word in ("--set", setting)]
         words = [run] if (run / "config.yaml").exists() else [goal.config, "--base", run, *new]

@@ -58,6 +58,7 @@ dnn_version_info {{ major: 9 minor: 12 patch: 0 }}
 device_description_str: "NVIDIA H200"
 """
 NO_KERNEL = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id"}
+LOOPS = ("while", "conditional", "call")
 
 
 class Launch(NamedTuple):
@@ -129,7 +130,7 @@ def computations(text: str) -> dict[str, list[Launch]]:
             here = found[line.removeprefix("ENTRY ").split()[0].lstrip("%")] = []
         elif match := re.match(r"\s+(?:ROOT )?%([\w.\-]+) = (.*?) ([\w\-]+)\(", line):
             name, shape, kind = match.groups()
-            if kind not in NO_KERNEL:
+            if kind not in NO_KERNEL and not re.search(r"\[(\d+,)*0[,\]]", shape.split("{")[0]):
                 here.append(Launch(kind, name, shape, line.strip()))
     return found
 
@@ -163,11 +164,12 @@ def main() -> int:
         args.out.write_text(text)
     found = computations(text)
     for place_of, body, times in loops(found):
-        kinds = Counter(launch.target for launch in found[body])
+        launches = [launch for launch in found[body] if launch.kind not in LOOPS]
+        kinds = Counter(launch.target for launch in launches)
         print(f"\n{body}, in {place_of}: {times} times {sum(kinds.values())} launches")
         print("  " + ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()))
         if args.body and fnmatch.fnmatch(body, args.body):
-            for launch in found[body]:
+            for launch in launches:
                 about = re.search(r'op_name="([^"]*)"', launch.text)
                 print(f"  {launch.target:20} {launch.shape[:70]:70} {about[1][-60:] if about else ''}")
     return 0

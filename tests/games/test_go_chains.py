@@ -41,9 +41,16 @@ def _slowly(stones: np.ndarray, empty: np.ndarray, size: int) -> list[set[int]]:
     return found
 
 
-@pytest.mark.parametrize("way", [go_chains.reached_at_once, go_chains.reached_step_by_step])
+WAYS: dict[str, Any] = {
+    "at once": lambda size: partial(go_chains.reached_at_once, size=size),
+    "step by step": lambda size: partial(go_chains.reached_step_by_step, size=size),
+    "on a GPU": go_chains.reached_on_gpu,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("size", [2, 3, 9, 19])
-def test_points_that_are_reached(way: Any, size: int) -> None:
+def test_points_that_are_reached(way: str, size: int) -> None:
     draw = np.random.default_rng(size)
     owner = draw.choice(3, (12, size * size), p=(0.5, 0.3, 0.2))  # empty, black, white
     owner[:6][draw.random((6, size * size)) < 0.6] = 0
@@ -52,10 +59,25 @@ def test_points_that_are_reached(way: Any, size: int) -> None:
     owner[2] = np.where(winding, 0, 2)
     owner[2, 0] = 1  # where the way begins
     stones = np.stack([owner == 1, owner == 2], 1)
-    found = np.asarray(jax.jit(jax.vmap(partial(way, size=size)))(stones, owner == 0))
-    for board in range(len(owner)):
+    wanted = np.arange(len(owner)) != 7
+    found = np.asarray(jax.jit(jax.vmap(WAYS[way](size)))(stones, owner == 0, wanted))
+    for board in np.flatnonzero(wanted):
         assert [set(map(int, np.flatnonzero(reach))) for reach in found[board]] == _slowly(
             stones[board], owner[board] == 0, size
         )
     assert found[2, 0].sum() == winding.sum()
     assert size < 9 or winding.sum() > size * size / 2
+
+
+def test_many_large_boards_are_not_multiplied() -> None:
+    """Products on 4,096 boards of 19x19 would need gigabytes."""
+
+    def products(boards: int, size: int) -> int:
+        stones, points = jax.ShapeDtypeStruct((boards, 2, size**2), bool), jax.ShapeDtypeStruct((boards, size**2), bool)
+        wanted = jax.ShapeDtypeStruct((boards,), bool)
+        made = jax.make_jaxpr(jax.vmap(go_chains.reached_on_gpu(size)))(stones, points, wanted)
+        return str(made).count("dot_general")
+
+    assert products(4096, 9) == 8
+    assert products(256, 19) == 10
+    assert products(4096, 19) == 0

@@ -52,10 +52,11 @@ def all_programs() -> set[Program]:
     for game, settings in ((games.make("go", size=9), of_go), (games.make("hex", size=13), of_hex)):
 
         def simulate(keys: Any, game: Any = game, settings: Any = settings) -> Any:
-            tree = search.plant(game, settings, jax.vmap(game.init)(keys))
-            tree = search.begin(tree, keys[0], jnp.full(4, 8), jnp.ones(4, bool))
+            states, everywhere = jax.vmap(game.init)(keys), jnp.ones(4, bool)
+            tree = search.begin(search.plant(game, settings, states), keys[0], jnp.full(4, 8), everywhere)
             leaves = search.select(tree)
-            return search.expand(tree, leaves, nets.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
+            tree = search.expand(tree, leaves, nets.Evaluation(jnp.zeros((4, game.num_actions)), jnp.zeros(4)))
+            return search.restart(tree, states, everywhere)
 
         found |= programs_of(simulate, jax.random.split(jax.random.key(0), 4))
     return found | of_network("b3c96-mish", 9)
@@ -74,7 +75,7 @@ def of_network(name: str, size: int) -> set[Program]:
 @needs_nvrtc
 def test_every_program_compiles_for_the_oldest_and_the_newest_architecture() -> None:
     found = all_programs()
-    entries = {"go_move_and_look", "tree_walk", "tree_expand", "tree_plan", "affine", "pool_bias", "heads"}
+    entries = {"go_move_and_look", "tree_walk", "tree_expand", "tree_plan", "tree_root", "affine", "pool_bias", "heads"}
     assert {each.entry for each in found} == entries
     for each in found:
         for capability in (program.OLDEST, 120):

@@ -32,6 +32,18 @@ def test_notices_a_change_from_before_its_first_look(tmp_path: Path) -> None:
     assert found.goal.minutes == 7
 
 
+def test_what_is_its_own_stays_and_is_no_reason_to_refuse_the_rest(tmp_path: Path) -> None:
+    go = ["game.observation=katago", "selfplay.value_horizon=6"]
+    write(load("go5", go), tmp_path, ["tengen 1"])
+    own = load("go5", [go[0], "selfplay.value_horizon=0", "data.format=katago"])  # which needs a horizon of 0
+    watch = ConfigWatch(tmp_path, own, [].append, same=False, own=["selfplay.value_horizon"])
+    assert watch.look() is None
+    change(tmp_path, ["selfplay.value_horizon=3", "selfplay.temperature=0.9"])
+    found = watch.look()
+    assert found is not None
+    assert (found.selfplay.value_horizon, found.selfplay.temperature) == (0, 0.9)
+
+
 def test_goes_on_with_its_settings_if_the_file_is_damaged(tmp_path: Path) -> None:
     path = write(load("go9"), tmp_path, ["tengen 1"])
     said: list[str] = []

@@ -38,7 +38,7 @@ ARGUMENTS = (
     ),
     Arg(
         "--about KEY=TEXT",
-        "with --format tengen: what people should know, such as machine='one H200'; may be repeated",
+        "with --format tengen or tengen-int8: what people should know, such as machine='one H200'; may be repeated",
         repeats=True,
     ),
     Arg("--name NAME", "of one trainer (default: all of them)"),
@@ -74,7 +74,7 @@ def _write(args: Namespace) -> None:
         raise TengenError(f"--format {kind}: {schema.unknown('format', kind, tuple(_TRY))}")
     program, _, encoding = kind.partition("-")
     if args.about and program != "tengen":
-        raise TengenError("--about is for --format tengen")
+        raise TengenError("--about is for --format tengen and tengen-int8")
     if not out.parent.is_dir():
         raise TengenError(f"{out}: there is no folder {out.parent}; make it first")
     found = networks.find(args.config)

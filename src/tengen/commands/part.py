@@ -3,7 +3,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -41,13 +41,15 @@ def drive(
     *,
     only: str = "",
     free: Iterable[str] = (),
+    own: Collection[str] = (),
     computes: bool = True,
     watched: str = "",
     stop: Callable[[], bool] = lambda: False,
 ) -> int:
     """Run that part until it is done, or until Ctrl-C; returns the exit code.
 
-    `only` names a part that exists only once; settings that are `free` may differ from the run's; `computes`: it needs
+    `only` names a part that exists only once; settings that are `free` may differ from the run's, and its `own` do not
+    follow later changes of the run's; `computes`: it needs
     a device; `watched` is the folder in the run whose settings it follows (default: the run); `stop` is another reason
     to stop besides signals.
     """
@@ -77,7 +79,7 @@ def drive(
             say(f"{base}: there was no run, so a new one begins here")
         provenance.keep_changes(base)
         same = not args.overrides and Path(args.config) in (base, base / RUN_FILE) and not watched
-        look = ConfigWatch(base / watched, config, say, same=same).look
+        look = ConfigWatch(base / watched, config, say, same=same, own=own).look
         return _drive(config, base, build, look, stop, once=args.once)
 
 

@@ -51,7 +51,7 @@ def _single(args: Namespace) -> bool:
 
 def run(args: Namespace) -> int:
     args.overrides = overrides(args)
-    free = ["selfplay.games", "net.dtype", "data.format", *([_HORIZON] if _single(args) else [])]
+    own = [_HORIZON] if _single(args) else []
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
         from tengen.loop.parts.selfplay import SelfplayPart
@@ -60,4 +60,4 @@ def run(args: Namespace) -> int:
         limits = {"max_games": max_games, "max_rows": args.max_rows, "max_trees": args.max_trees}
         return SelfplayPart(config, base, stop, say, trees=args.dump_trees, **limits)
 
-    return drive(args, build, free=free)
+    return drive(args, build, free=("selfplay.games", "net.dtype", "data.format", *own), own=own)

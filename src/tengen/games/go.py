@@ -281,23 +281,23 @@ class Go(Game[GoState]):
 
     def ownership(self, state: GoState) -> Int8[Array, "height width"]:
         """1 for Black's stones and points that only Black's stones reach, -1 for White's, 0 otherwise."""
+        return self._owners(state, True)
+
+    def _owners(self, state: GoState, wanted: Array | bool) -> Int8[Array, "height width"]:
         stones = jnp.stack([rules.colour_is(state.chains, colour) for colour in (0, 1)])
-        black, white = rules.reached(stones, state.chains == EMPTY, self.size)
+        black, white = rules.reached(stones, state.chains == EMPTY, self.size, wanted)
         return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(self.size, self.size)
 
     def score(self, state: GoState) -> Float32[Array, ""]:
         """Black's area minus White's minus komi, as the board stands."""
-        return self.ownership(state).sum(dtype=jnp.float32) - state.komi.astype(jnp.float32) / 2
+        return self._points(state, True)
+
+    def _points(self, state: GoState, wanted: Array | bool) -> Float32[Array, ""]:
+        return self._owners(state, wanted).sum(dtype=jnp.float32) - state.komi.astype(jnp.float32) / 2
 
     def _final_score(self, state: GoState) -> Float32[Array, ""]:
         over = self.is_over(state)
-
-        def ended(chains: Array) -> Array:
-            # Scoring an empty board takes few steps, so running games do not slow down a batch in which few have ended.
-            return jnp.where(over, chains, EMPTY)
-
-        chains = lax.platform_dependent(state.chains, cuda=lambda chains: chains, default=ended)
-        return jnp.where(over, self.score(state._replace(chains=chains)), 0)
+        return jnp.where(over, self._points(state, over), 0)
 
     def returns(self, state: GoState) -> Float32[Array, "2"]:
         return rules.results(self._final_score(state))

@@ -5,10 +5,11 @@ stones belong together exactly if their numbers are equal, and the number gives 
 neighbours and sums over equal numbers; only areas (`reached`) are found by spreading from point to point.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -194,14 +195,39 @@ def chains_of(colours: Sequence[int], size: int) -> np.ndarray:
     return chains
 
 
-def reached(stones: Bool[Array, "2 points"], empty: PointMask, size: int) -> Bool[Array, "2 points"]:
-    """The stones of each colour, and all empty points that are connected with them."""
-    # A GPU would wait after each step of a loop, while the host asks whether it was the last one.
-    ways = {"cuda": reached_at_once, "default": reached_step_by_step}
-    return lax.platform_dependent(stones, empty, **{name: partial(way, size=size) for name, way in ways.items()})
+_MOST_PAIRS = 2**25  # of points, on all boards of a batch, whose connections are found at once
 
 
-def reached_step_by_step(stones: Bool[Array, "2 points"], empty: PointMask, size: int) -> Bool[Array, "2 points"]:
+def reached(
+    stones: Bool[Array, "2 points"], empty: PointMask, size: int, wanted: Array | bool = True
+) -> Bool[Array, "2 points"]:
+    """The stones of each colour, and all empty points that are connected with them.
+
+    Boards that are not `wanted` may have any result, and do not slow down a batch.
+    """
+    step_by_step = partial(reached_step_by_step, size=size)
+    return lax.platform_dependent(stones, empty, jnp.asarray(wanted), cuda=reached_on_gpu(size), default=step_by_step)
+
+
+def reached_on_gpu(size: int) -> Callable[..., Array]:
+    """`reached` for GPUs, which would wait after each step of a loop, while the host asks whether it was the last one.
+
+    Only on so many large boards that products need too much memory are there steps.
+    """
+    at_once, step_by_step = (partial(way, size=size) for way in (reached_at_once, reached_step_by_step))
+    found = jax.custom_batching.custom_vmap(at_once)
+
+    @found.def_vmap
+    def _(boards: int, batched: list[bool], *arrays: Array) -> tuple[Array, bool]:
+        way = at_once if boards * size**4 <= _MOST_PAIRS else step_by_step
+        return jax.vmap(way, [0 if each else None for each in batched])(*arrays), True
+
+    return found
+
+
+def reached_step_by_step(
+    stones: Bool[Array, "2 points"], empty: PointMask, wanted: Bool[Array, ""], size: int
+) -> Bool[Array, "2 points"]:
     """`reached` in as many steps as it takes."""
 
     def spread(reach: PointMask) -> PointMask:
@@ -211,11 +237,14 @@ def reached_step_by_step(stones: Bool[Array, "2 points"], empty: PointMask, size
         wider = jnp.stack([spread(spread(reach)) for reach in carry[0]])
         return wider, (wider != carry[0]).any()
 
-    return lax.while_loop(lambda carry: carry[1], body, (stones, jnp.bool_(True)))[0]
+    return lax.while_loop(lambda carry: carry[1], body, (stones & wanted, jnp.bool_(True)))[0]
 
 
-def reached_at_once(stones: Bool[Array, "2 points"], empty: PointMask, size: int) -> Bool[Array, "2 points"]:
+def reached_at_once(
+    stones: Bool[Array, "2 points"], empty: PointMask, wanted: Bool[Array, ""], size: int
+) -> Bool[Array, "2 points"]:
     """`reached` by a fixed number of products: which points are at most 1, 2, 4, 8, ... steps apart."""
+    del wanted  # so that all who ask for the same boards share the answer
     rows, columns = np.divmod(np.arange(size * size), size)
     near = abs(rows[:, None] - rows) + abs(columns[:, None] - columns) <= 1
     linked = jnp.asarray(near) & empty & empty[:, None]
@@ -227,8 +256,7 @@ def reached_at_once(stones: Bool[Array, "2 points"], empty: PointMask, size: int
 
 def _any_product(a: Bool[Array, "rows inner"], b: Bool[Array, "inner columns"]) -> Bool[Array, "rows columns"]:
     """Whether there is a place where both the row of `a` and the column of `b` have a True."""
-    ones = (a.astype(jnp.bfloat16), b.astype(jnp.bfloat16))
-    return jnp.matmul(*ones, preferred_element_type=jnp.float32) > 0
+    return jnp.matmul(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)) > 0  # sums of ones, rounded, are not 0
 
 
 def results(score: Float32[Array, "*batch"]) -> Float32[Array, "*batch 2"]:

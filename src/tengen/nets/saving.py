@@ -33,6 +33,7 @@ from tengen.nets.specs import FILE_NAME, Dtype, Spec
 from tengen.schema import before, leaves, quote
 
 _SCHEMA = 1
+_WITH_INT8 = 2  # the schema of files that may have int8 tensors
 # A single key, so that the same network gives the same bytes.
 _KEY = "tengen"
 _LISTED = 4  # names in a message
@@ -100,7 +101,7 @@ def save(
     fitting.check(net.spec, game)
     file = _file(Path(path))
     about = {
-        "schema": _SCHEMA,
+        "schema": _WITH_INT8 if stored == "int8" else _SCHEMA,
         "spec": net.spec.to_dict(),
         "game": {"name": game.name, "version": game.version, "options": asdict(game.options)},
         "info": dict(info or {}),
@@ -110,11 +111,11 @@ def save(
     except (TypeError, ValueError) as error:
         raise OptionError(f"the network's info cannot be written as JSON: {error}") from None
     tensors = {name: np.asarray(tensor, order="C") for name, tensor in named(nnx.state(net)).items()}
-    if bad := first_not_finite(tensors):
-        raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
+    _check_writable(file, tensors)
     if stored != "float32":
         for name in [name for name, x in tensors.items() if x.ndim > 1 and x.dtype == np.float32]:
             tensors |= _smaller(name, tensors[name], stored)
+        _check_writable(file, tensors)
     files.make_folder(file.parent)
     files.write_bytes(file, serialize(tensors, {_KEY: text}))
     return file
@@ -190,8 +191,8 @@ def _header(file: Path, found: Any) -> NetworkFile:
         raise TengenError(f"{file}: a safetensors file, but not of a Tengen network (no {_KEY!r} in its metadata)")
     try:
         about = json.loads(text)
-        if about["schema"] != _SCHEMA:
-            newer = f"schema {quote(about['schema'])}, this Tengen reads {_SCHEMA}"
+        if about["schema"] not in (_SCHEMA, _WITH_INT8):
+            newer = f"schema {quote(about['schema'])}, this Tengen reads {_SCHEMA} and {_WITH_INT8}"
             raise TengenError(f"{file}: written by another version of Tengen ({newer})")
         game, info = about["game"], about["info"]
         name, version, options = str(game["name"]), int(game["version"]), dict(game["options"])
@@ -223,6 +224,11 @@ def _shapes(file: Path, spec: Spec, game: Game) -> dict[str, jax.ShapeDtypeStruc
         return jax.eval_shape(named, nnx.state(shapes(spec, game)))
     except OptionError as error:
         raise TengenError(f"{file}: {error}") from None
+
+
+def _check_writable(file: Path, tensors: Mapping[str, Any]) -> None:
+    if bad := first_not_finite(tensors):
+        raise TengenError(f"{file}: not written, because {bad} holds numbers that are not finite")
 
 
 def _smaller(name: str, tensor: np.ndarray, stored: Stored) -> dict[str, np.ndarray]:
@@ -263,7 +269,8 @@ def _tensor(file: Path, found: Any, name: str, wanted: jax.ShapeDtypeStruct) -> 
     tensor = found.get_tensor(name)
     if kind == "I8":
         scale = _tensor(file, found, name + _SCALE, jax.ShapeDtypeStruct(size[-1:], np.float32))
-        return tensor * scale
+        with np.errstate(over="ignore"):  # which is checked
+            tensor = tensor * scale
     _check_finite(file, name, tensor)
     return tensor.astype(wanted.dtype, copy=False)
 

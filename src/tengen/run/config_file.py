@@ -6,7 +6,7 @@ look for changes while they work (`ConfigWatch`).
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -144,9 +144,14 @@ class ConfigWatch(Generic[C]):
     It takes over the settings whose values change in the file, if they can change in a running process.
     """
 
-    def __init__(self, base: Path, config: C, say: Callable[[str], object], *, same: bool = True) -> None:
-        """`same`: the process was started with the run's settings, so that changes made meanwhile are noticed too."""
-        self.config = config
+    def __init__(
+        self, base: Path, config: C, say: Callable[[str], object], *, same: bool = True, own: Collection[str] = ()
+    ) -> None:
+        """`same`: the process was started with the run's settings, so that changes made meanwhile are noticed too.
+
+        Settings that are the process's `own` stay as they are.
+        """
+        self.config, self._own = config, own
         self._path, self._say = base / _FILE, say
         self._stamp: tuple[int, ...] | None = None
         self._seen: AnyConfig | None = config if same else None
@@ -174,7 +179,11 @@ class ConfigWatch(Generic[C]):
     def _take(self, seen: AnyConfig, new: AnyConfig) -> C | None:
         before = {key: value for key, value, *_ in schema.flat(seen)}
         self._seen = new
-        changed = {key: (value, rule) for key, value, rule, _ in schema.flat(new) if before.get(key, ...) != value}
+        changed = {
+            key: (value, rule)
+            for key, value, rule, _ in schema.flat(new)
+            if before.get(key, ...) != value and schema.dotted(key) not in self._own
+        }
         for key, (_, rule) in changed.items():
             if rule.change != "now":
                 when = "when the run is started again" if rule.change else "never"
