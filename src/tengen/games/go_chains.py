@@ -214,7 +214,8 @@ def reached_on_gpu(size: int) -> Callable[..., Array]:
 
     Only on so many large boards that products need too much memory are there steps.
     """
-    at_once, step_by_step = (partial(way, size=size) for way in (reached_at_once, reached_step_by_step))
+    at_once: Callable[..., Array] = partial(reached_at_once, size=size)
+    step_by_step: Callable[..., Array] = partial(reached_step_by_step, size=size)
     found = jax.custom_batching.custom_vmap(at_once)
 
     @found.def_vmap
