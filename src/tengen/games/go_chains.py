@@ -7,7 +7,7 @@ neighbours and sums over equal numbers; only areas (`reached`) are found by spre
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -214,13 +214,12 @@ def reached_on_gpu(size: int) -> Callable[..., Array]:
 
     Only on so many large boards that products need too much memory are there steps.
     """
-    at_once: Callable[..., Array] = partial(reached_at_once, size=size)
-    step_by_step: Callable[..., Array] = partial(reached_step_by_step, size=size)
+    at_once, step_by_step = (partial(way, size=size) for way in (reached_at_once, reached_step_by_step))
     found = jax.custom_batching.custom_vmap(at_once)
 
     @found.def_vmap
     def _(boards: int, batched: list[bool], *arrays: Array) -> tuple[Array, bool]:
-        way = at_once if boards * size**4 <= _MOST_PAIRS else step_by_step
+        way: Any = at_once if boards * size**4 <= _MOST_PAIRS else step_by_step
         return jax.vmap(way, [0 if each else None for each in batched])(*arrays), True
 
     return found
