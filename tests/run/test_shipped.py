@@ -64,7 +64,12 @@ def test_what_the_user_has_comes_first(run: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize(("form", "size"), [("tengen", 0.7), ("tengen-int8", 0.6)])
 def test_files_are_smaller_and_the_network_almost_the_same(
-    run: Path, folder: Path, form: str, size: float, monkeypatch: pytest.MonkeyPatch
+    run: Path,
+    folder: Path,
+    form: str,
+    size: float,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     first, file = run / "models" / "first", folder / "ttt.safetensors"
     monkeypatch.setattr(saving, "_LARGE", 3000)
@@ -72,6 +77,10 @@ def test_files_are_smaller_and_the_network_almost_the_same(
     before, after = (saving.named(nnx.state(saving.load(path))) for path in (first, file))
     assert file.stat().st_size < size * (first / "model.safetensors").stat().st_size
     assert saving.read(file).info["about"] == {"machine": "two cores"}
+    capsys.readouterr()
+    assert main(["nets", str(file)]) == 0  # which need not ship
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("tic_tac_toe", "two cores", f"tengen play {file}", "seed: 3"))
     for name, tensor in before.items():
         assert after[name].dtype == tensor.dtype
         allowed = 0.004 * np.abs(tensor) if tensor.ndim > 1 else 0

@@ -1,6 +1,8 @@
 """`tengen nets`: list the networks with their size and cost, or show one in detail."""
 
+import shlex
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tengen import config, nets, schema
@@ -16,10 +18,10 @@ _WIDTH = 100
 
 HELP = "list the networks with their size and cost"
 ABOUT = """Lists the named network architectures with their parameters and operations per position, and the trained
-networks that come with Tengen, or shows one of them in detail."""
-EXAMPLE = "tengen nets b6c96-se --game go9"
+networks that come with Tengen, or shows one of them in detail, or any other trained network."""
+EXAMPLE = "tengen nets b6c96-se --game go9\ntengen nets runs/go9"
 ARGUMENTS = (
-    Arg("NAME?", "show this one in detail, such as b6c96-se or my_net:build", dest="net"),
+    Arg("NAME?", "show this one in detail, such as b6c96-se, my_net:build or the path of a network", dest="net"),
     Arg("--game GAME", "for which game: a configuration, or a game that `tengen games` lists"),
     Arg("--heads HEAD*", "extra heads (default: all that the game can teach)"),
 )
@@ -29,10 +31,16 @@ def run(args: Namespace) -> None:
     from tengen.run.networks import make_game
 
     if args.net in shipped.names():
-        _show_shipped(args.net)
+        _show_trained(args.net)
         return
     if args.net is not None:
-        spec = nets.spec(args.net)
+        try:
+            spec = nets.spec(args.net)
+        except TengenError:
+            if not Path(args.net).exists():
+                raise
+            _show_trained(args.net)
+            return
         game = make_game(args.game or ("hironaka" if spec.layers else "chess" if spec.is_lc0 else "go9"))
         heads = args.heads
         if heads is None and (spec.function or spec.is_lc0):  # a network of a user may have none
@@ -60,7 +68,8 @@ def _heads(chosen: list[str] | None, game: "Game") -> tuple[str, ...]:
     return tuple(head for head in known if head in chosen)
 
 
-def _show_shipped(name: str) -> None:
+def _show_trained(name: str) -> None:
+    """`name` is that of a network that ships, or the path of one or of a run."""
     from tengen.run import networks
 
     found = networks.find(name).saved
@@ -72,7 +81,7 @@ def _show_shipped(name: str) -> None:
         print(f"  trained for      {info['seconds'] / 60:.1f} minutes")
     for key, text in info.get(shipped.ABOUT, {}).items():
         print(f"  {key:16} {text}")
-    print(f"try it: {program()} play {name}")
+    print(f"try it: {program()} play {shlex.quote(name)}")
     if text := info.get(shipped.CONFIGURATION):
         print(f"\n{text.rstrip()}")
 
