@@ -134,6 +134,26 @@ def test_the_socket_of_a_dead_daemon_makes_way_but_nothing_else_does(listening: 
         Listening().server.listen(path.with_name("x" * 200))
 
 
+def test_a_socket_that_is_there_can_be_connected_to(
+    listening: Listening, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, named = Path.rename, []
+
+    def renamed(self: Path, target: Path) -> Path:
+        with connect(self):  # refused if nobody listens yet
+            named.append((len(str(self)), os.path.lexists(target)))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path.with_name("~")))  # of a daemon that died before it had its name
+    listening.server.listen(path)
+    assert named == [(len(str(path)), False)]
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+    with connect(path):
+        pass
+
+
 def test_clients_come_and_go(listening: Listening, path: Path) -> None:
     listening.server.listen(path)
     clients = [connect(path) for _ in range(5)]

@@ -183,15 +183,19 @@ class Server(contextlib.AbstractContextManager):
     def listen(self, path: Path) -> None:
         """Accept clients on a Unix socket that only this user may open. TengenError if that is not possible."""
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # It gets its name once clients can connect. The other one is as long, because there is a limit.
+        beside = path.with_name(path.name[:-1] + ("_" if path.name.endswith("~") else "~"))
         try:
             _make_way(path)
+            _make_way(beside)
             path.parent.mkdir(parents=True, exist_ok=True)
             before = os.umask(0o177)  # not open to others, even for a moment
             try:
-                listening.bind(str(path))
+                listening.bind(str(beside))
             finally:
                 os.umask(before)
             listening.listen(8)
+            beside.rename(path)
         except OSError as error:
             listening.close()
             raise TengenError(f"--listen {path}: {error.strerror or error}") from None
