@@ -279,25 +279,22 @@ class Go(Game[GoState]):
 
     # The result
 
-    def ownership(self, state: GoState) -> Int8[Array, "height width"]:
-        """1 for Black's stones and points that only Black's stones reach, -1 for White's, 0 otherwise."""
-        return self._owners(state, True)
+    def ownership(self, state: GoState, wanted: Array | bool = True) -> Int8[Array, "height width"]:
+        """1 for Black's stones and points that only Black's stones reach, -1 for White's, 0 otherwise.
 
-    def _owners(self, state: GoState, wanted: Array | bool) -> Int8[Array, "height width"]:
+        A board that is not `wanted` may have any result, and does not slow down a batch.
+        """
         stones = jnp.stack([rules.colour_is(state.chains, colour) for colour in (0, 1)])
         black, white = rules.reached(stones, state.chains == EMPTY, self.size, wanted)
         return (black.astype(jnp.int8) - white.astype(jnp.int8)).reshape(self.size, self.size)
 
-    def score(self, state: GoState) -> Float32[Array, ""]:
-        """Black's area minus White's minus komi, as the board stands."""
-        return self._points(state, True)
-
-    def _points(self, state: GoState, wanted: Array | bool) -> Float32[Array, ""]:
-        return self._owners(state, wanted).sum(dtype=jnp.float32) - state.komi.astype(jnp.float32) / 2
+    def score(self, state: GoState, wanted: Array | bool = True) -> Float32[Array, ""]:
+        """Black's area minus White's minus komi, as the board stands; `wanted` as in `ownership`."""
+        return self.ownership(state, wanted).sum(dtype=jnp.float32) - state.komi.astype(jnp.float32) / 2
 
     def _final_score(self, state: GoState) -> Float32[Array, ""]:
         over = self.is_over(state)
-        return jnp.where(over, self._points(state, over), 0)
+        return jnp.where(over, self.score(state, over), 0)
 
     def returns(self, state: GoState) -> Float32[Array, "2"]:
         return rules.results(self._final_score(state))

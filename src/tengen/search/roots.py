@@ -89,25 +89,20 @@ def _with_roots(tree: Tree, states: Any, over: Array, nodes: Array, which: Array
     numbers for the rows of other tables.
     """
     inner, kept = jax.vmap(tree.game.split)(states)
-    leaves, structure = jax.tree.flatten(tree.state)
-    numbers: dict[str, float] = {"child": NONE, "visits": 0, "total": 0, "value": 0, "apart": 0, **more}
-    given = {"player": jax.vmap(tree.game.to_play)(states), "over": over}
-    names = [name for name in (*given, *numbers) if getattr(tree, name).size]
-    kinds = [k for k, leaf in enumerate(leaves) if leaf.size]
-    tables = [*(leaves[k] for k in kinds), *(getattr(tree, name) for name in names)]
-    values = jax.tree.leaves(stored(inner))
-    rows = [*(values[k] for k in kinds), *given.values()]
-    rows = [row.astype(table.dtype) for row, table in zip(rows, tables[: len(rows)], strict=True)]
-    constants = [*[None] * len(kinds), *(numbers.get(name) for name in names)]
-    put = gpu.by_device(tree, partial(_put_rows, constants), partial(gpu.put_rows, tree, constants))
-    found = put(nodes, tables, rows)
-    for k, table in zip(kinds, found, strict=False):
-        leaves[k] = table
+    new: dict[str, Any] = {"child": NONE, "visits": 0, "total": 0, "value": 0, "apart": 0, **more}
+    new |= {"player": jax.vmap(tree.game.to_play)(states), "over": over, "state": stored(inner)}
+    tables, structure = jax.tree.flatten({name: getattr(tree, name) for name in new})
+    values = structure.flatten_up_to(new)
+    real = [k for k, table in enumerate(tables) if table.size]  # some positions and trees do without some tables
+    numbers = [None if isinstance(values[k], Array) else values[k] for k in real]
+    rows = [values[k].astype(tables[k].dtype) for k in real if isinstance(values[k], Array)]
+    put = gpu.by_device(tree, partial(_put_rows, numbers), partial(gpu.put_rows, tree, numbers))
+    for k, table in zip(real, put(nodes, [tables[k] for k in real], rows), strict=True):
+        tables[k] = table
     chosen = partial(choose, which)
     return replace(
         tree,
-        **dict(zip(names, found[len(kinds) :], strict=True)),
-        state=jax.tree.unflatten(structure, leaves),
+        **jax.tree.unflatten(structure, tables),
         kept=jax.tree.map(chosen, kept, tree.kept),
         done=chosen(0, tree.done),
         budget=chosen(0, tree.budget),
