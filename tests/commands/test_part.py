@@ -205,6 +205,7 @@ def test_a_worker_writes_for_katago_although_the_run_averages_values(
     base: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     go = ("game.size=3", "game.observation=katago", 'net.heads=["score"]', "selfplay.value_horizon=6")
+    go += ("selfplay.full_share=1", "selfplay.decided_full_share=1")  # or else a game may leave no row
     write(load("go5", settings(*go)), base, [])
     words = ["selfplay", str(base), "--max-games", "1"]
     assert main([*words, "--format", "katago"]) == 0
