@@ -40,7 +40,7 @@ from tengen.data.format.rows import RowFormat
 from tengen.data.store import buffer
 from tengen.errors import TengenError
 from tengen.gpu import program
-from tengen.selfplay.driver import SelfplayDriver
+from tengen.selfplay import driver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer, from_buffer
 
 PROCESSORS = 132
@@ -93,16 +93,17 @@ def pretend() -> None:
     setattr(program, "_capabilities", lambda: {program.HOPPER})  # noqa: B010
     setattr(program, "_processors", lambda: PROCESSORS)  # noqa: B010
     setattr(jax, "default_backend", lambda: "gpu")  # noqa: B010
+    setattr(driver, "lane_devices", lambda count: jax.local_devices()[:1])  # noqa: B010
 
 
 def playing(chosen: config.Config, place: Any) -> Any:
     """A call to the games of the first lane, lowered."""
-    driver = SelfplayDriver(chosen)
-    selfplay = driver.lanes.lanes[0].selfplay
+    plays = driver.SelfplayDriver(chosen)
+    selfplay = plays.lanes.lanes[0].selfplay
     print(f"{selfplay.settings.games:,} games, {selfplay.stride} simulations in a phase")
     actor = jax.eval_shape(selfplay._start, jax.eval_shape(lambda: jax.random.key(0)))
     numbers = jax.eval_shape(lambda: (jnp.int32(0), jnp.uint32(0)))
-    arguments = shapes_on(jax.sharding.SingleDeviceSharding(place), (driver.weight_shapes, actor, *numbers))
+    arguments = shapes_on(jax.sharding.SingleDeviceSharding(place), (plays.weight_shapes, actor, *numbers))
     return jax.jit(selfplay._play, donate_argnums=1).trace(*arguments).lower()
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -132,16 +133,19 @@ def test_compiled_programs_grow_the_same_trees(plan: Plan, evaluator: tuple[floa
 
 @pytest.mark.usefixtures("emulated_gpu")
 @pytest.mark.parametrize("points", [0.0, 0.4])
-def test_emulated_programs_put_the_same_new_games_into_trees(points: float) -> None:
+@pytest.mark.parametrize("kernels", ["gpu", pytest.param("auto", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("way", [jax.jit, lambda function: function], ids=["compiled", "called with NumPy's arrays"])
+def test_programs_put_the_same_new_games_into_trees(points: float, kernels: str, way: Any) -> None:
     def restarted(kernels: Any) -> search.Tree:
         settings = SearchSettings(algorithm="gumbel", simulations=4, score_weight=points, kernels=kernels)
         first, second = roots(GO, BATCH), roots(GO, BATCH, seed=9)
         tree = search.plant(GO, settings, first)
         filled = {name: np.ones_like(getattr(tree, name)) for name in ("visits", "total", "value", "apart", "parent")}
-        tree = replace(tree, **filled, child=np.full_like(tree.child, 2), logits=np.full_like(tree.logits, -1.5))
-        return jax.jit(search.restart)(tree, second, np.arange(BATCH) % 3 == 1)
+        filled |= {"child": np.full_like(tree.child, 2), "logits": np.full_like(tree.logits, -1.5)}
+        tree = replace(tree, **jax.tree.map(jnp.asarray, filled))
+        return way(search.restart)(tree, jax.tree.map(np.asarray, second), np.arange(BATCH) % 3 == 1)
 
-    plain, programs = (restarted(which) for which in ("plain", "gpu"))
+    plain, programs = (restarted(which) for which in ("plain", kernels))
     pairs = zip(*(jax.tree_util.tree_leaves_with_path(_comparable(tree)) for tree in (plain, programs)), strict=True)
     for (path, one), (_, other) in pairs:
         np.testing.assert_array_equal(one, other, err_msg=jax.tree_util.keystr(path))

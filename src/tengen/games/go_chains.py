@@ -15,6 +15,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float32, Int32, Integer, Shaped, UInt, UInt32
 
+from tengen.games.batching import joined
+
 EMPTY = 0
 Chains = UInt[Array, " points"]
 PointMask = Bool[Array, " points"]
@@ -214,15 +216,13 @@ def reached_on_gpu(size: int) -> Callable[..., Array]:
 
     Only on so many large boards that products need too much memory are there steps.
     """
-    at_once, step_by_step = (partial(way, size=size) for way in (reached_at_once, reached_step_by_step))
-    found = jax.custom_batching.custom_vmap(at_once)
 
-    @found.def_vmap
-    def _(boards: int, batched: list[bool], *arrays: Array) -> tuple[Array, bool]:
-        way: Any = at_once if boards * size**4 <= _MOST_PAIRS else step_by_step
-        return jax.vmap(way, [0 if each else None for each in batched])(*arrays), True
+    @joined
+    def found(*boards: Array) -> Array:
+        way: Any = reached_at_once if len(boards[0]) * size**4 <= _MOST_PAIRS else reached_step_by_step
+        return jax.vmap(partial(way, size=size))(*boards)
 
-    return found
+    return lambda *board: found(*(part[None] for part in board))[0]
 
 
 def reached_step_by_step(

@@ -94,8 +94,8 @@ def _with_roots(tree: Tree, states: Any, over: Array, nodes: Array, which: Array
     tables, structure = jax.tree.flatten({name: getattr(tree, name) for name in new})
     values = structure.flatten_up_to(new)
     real = [k for k, table in enumerate(tables) if table.size]  # some positions and trees do without some tables
-    numbers = [None if isinstance(values[k], Array) else values[k] for k in real]
-    rows = [values[k].astype(tables[k].dtype) for k in real if isinstance(values[k], Array)]
+    numbers = [values[k] if isinstance(values[k], float | int) else None for k in real]
+    rows = [jnp.asarray(values[k], tables[k].dtype) for k, number in zip(real, numbers, strict=True) if number is None]
     put = gpu.by_device(tree, partial(_put_rows, numbers), partial(gpu.put_rows, tree, numbers))
     for k, table in zip(real, put(nodes, [tables[k] for k in real], rows), strict=True):
         tables[k] = table

@@ -301,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(TEAM * TEAMS) tree_walk(
   const int* choices = onward + nodes;
   // Each level of a walk waits for the one before. So the choices of all nodes are fetched at once if there is room, while
   // the root's is computed.
-  constexpr bool FETCHED = SLOTS * TEAMS * 4 <= SHARED_BYTES;
+  constexpr bool FETCHED = SLOTS * TEAMS * 4 + (TEAM_WARPS > 1 ? 256 : 0) <= SHARED_BYTES;  // larger teams need some
   if (FETCHED) {
     __shared__ int fetched[FETCHED ? TEAMS * SLOTS : 1];
     int* mine = fetched + threadIdx.x / TEAM * SLOTS;
