@@ -4,7 +4,9 @@ import contextlib
 import ctypes
 import gc
 import os
+import random
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,7 +60,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 # The first example compiles, so a limit on the time of one example would fail on slow machines only.
 hypothesis.settings.register_profile("tengen", deadline=None)
-hypothesis.settings.register_profile("quick", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=40, derandomize=True)
 hypothesis.settings.load_profile("tengen")
 
 
@@ -105,6 +107,12 @@ def _memory() -> int:
 
 
 program.emulate_with(emulator.run)
+
+
+@pytest.fixture(autouse=True)
+def same_games(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers of this process play the same games each time that a test runs, not new ones with each start."""
+    monkeypatch.setattr(secrets, "randbits", random.Random(1).getrandbits)
 
 
 @pytest.fixture

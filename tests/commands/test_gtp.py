@@ -39,6 +39,16 @@ def test_answers_come_out_and_into_the_log(
     assert answers[2] in log
 
 
+def test_a_log_on_a_full_disk_ends_no_game(
+    net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _typed(monkeypatch, b"1 name\n2 genmove b\nquit\n")
+    assert main(["gtp", str(net), *OPTIONS, "--log", "/dev/full"]) == 0
+    out, err = capsys.readouterr()
+    assert out.split("\n\n")[1].startswith("=2 ")
+    assert err.count("the log ends here: No space left on device") == 1
+
+
 def test_the_end_of_the_input_ends_it(
     net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

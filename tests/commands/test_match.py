@@ -229,6 +229,6 @@ def test_stockfish_against_random_play(tmp_path: Path, capsys: pytest.CaptureFix
     words = ["random", f"uci:{STOCKFISH}", "--game", "chess", "--games", 2, "--nodes", 500, "--out", tmp_path]
     assert match(*words, "--uci-option", "Skill Level=20") == 0
     assert "+0 =0 -2" in capsys.readouterr().out
-    assert os.path.getsize(tmp_path / "games.txt") > 500
+    assert os.path.getsize(tmp_path / "games.pgn") > 500
     assert match("random", fake("uci", "illegal"), "--game", "chess", "--games", 2, "--out", tmp_path / "i") == 0
     assert "lost 2 by illegal move" in capsys.readouterr().out

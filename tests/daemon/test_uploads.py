@@ -1,6 +1,8 @@
 """Networks reach whoever is to have them: exactly once, whatever happens in between."""
 
+import errno
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -226,3 +228,33 @@ def test_a_queue_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "uploads").mkdir(mode=0o500)
     with Uploads(tmp_path, http("http://127.0.0.1:9"), Said()) as uploads, pytest.raises(Exception, match="uploads"):
         uploads.put(network(tmp_path, 1))
+
+
+def test_a_disk_that_does_not_answer_for_a_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, known, stale = network(tmp_path, 1), networks.known, [1, 2, 3]
+
+    def sometimes(base: Path, name: str) -> Path | None:
+        if stale:
+            stale.pop()
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return known(base, name)
+
+    with receiving() as receiver:
+        said = Said()
+        with Uploads(tmp_path, http(receiver.address), said) as uploads:
+            monkeypatch.setattr(networks, "known", sometimes)
+            uploads.put(name)
+            eventually(lambda: uploads.state(name) == "done", said.lines)
+        assert len(receiver.stored) == 1
+
+
+def test_a_network_that_is_removed_while_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, said = network(tmp_path, 1), Said()
+    shutil.move(tmp_path / "models" / name, tmp_path / "gone")
+    with receiving() as receiver, Uploads(tmp_path, http(receiver.address), said) as uploads:
+        monkeypatch.setattr(uploads, "_next", iter([(name, tmp_path / "models" / name), None]).__next__)
+        uploads.put(name)
+        uploads._work()
+        assert uploads.state(name).startswith("failed (")
+        monkeypatch.undo()
+        assert uploads._thread.is_alive()

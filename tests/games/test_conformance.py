@@ -116,7 +116,7 @@ def test_the_game_keeps_its_promises(case: Case, game: Game, played: Record) -> 
     # Superko, passes and the planes of chess look at the past, which text does not hold.
     assert all(game.name in PAST and "from_text" in note for note in notes)
     won = (played.returns[played.over] != 0).any()
-    assert won or game.name == "pgx:chess"  # 40 random moves rarely win
+    assert won or "chess" in game.name  # so few random moves rarely win
 
 
 def mirrored_points(game: Game, symmetry: Symmetry, played: Record) -> Any:

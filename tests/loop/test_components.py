@@ -10,6 +10,7 @@ from tengen.ahead import Ahead
 from tengen.data.format.rows import blank
 from tengen.data.store import buffer
 from tengen.errors import OptionError
+from tengen.gpu import program
 from tengen.loop import components
 from tengen.loop.components import Components
 from tests.helpers.tiny_runs import tiny
@@ -72,3 +73,22 @@ def test_self_play_that_does_not_fit_is_refused_each_time(made: Components, monk
         with pytest.raises(OptionError, match="`tengen set` a lower search.simulations"):
             made.change(tiny("search.simulations=40"))
     assert made.config == tiny()
+
+
+def test_rows_for_katago_keep_their_format_while_games_go_on() -> None:
+    go = ("game.size=3", "game.observation=katago", "net.heads=[score]", "net.growth=[]", "data.format=katago")
+    go += ("selfplay.value_horizon=0", "selfplay.games=8")
+    made = Components(config.load("go5", [*go, "search.score_weight=0"]))
+    playing = made.playing
+    with pytest.raises(OptionError, match="search.score_weight above 0; start again"):
+        made.change(config.load("go5", [*go, "search.score_weight=0.4"]))
+    assert made.playing is playing
+    assert made.change(config.load("go5", [*go, "search.score_weight=0", "search.simulations=20"]))
+
+
+def test_programs_for_gpus_need_one(made: Components, monkeypatch: pytest.MonkeyPatch) -> None:
+    playing = made.playing
+    monkeypatch.setattr(program, "_emulator", None)
+    with pytest.raises(OptionError, match="search.kernels: expected auto or plain, because there is no GPU here"):
+        made.change(tiny("search.kernels=gpu"))
+    assert made.playing is playing

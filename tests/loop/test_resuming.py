@@ -74,6 +74,23 @@ def test_damage_is_named(tmp_path: Path) -> None:
     assert found.counts.rows == 100, "what the checkpoint knows of has been played"
 
 
+def test_files_written_for_katago_count_like_chunks_and_those_it_wrote_do_not(tmp_path: Path) -> None:
+    game = games.make("go", size=3, observation="katago")
+    folder = tmp_path / "selfplay" / "net" / "tdata"
+    for number, name in enumerate(("0000000000-a", "0000000001-a", "413B1F1DECCD1738")):
+        write_arrays(folder / f"{name}.npz", made_arrays(6, 3, seed=number))
+
+    def counts(extras: dict[str, Any] | None) -> RunCounts:
+        session: Any = SimpleNamespace(extras=extras, folder=tmp_path / "train", trainer=SimpleNamespace(step=40))
+        store = Store(tmp_path / "selfplay")
+        return resuming.resume(tmp_path, session, store, game, 99, RowFormat.of(game)).counts
+
+    assert counts(None).rows == 12
+    assert counts(None).games > 0
+    assert counts(resuming.extras(BEFORE, 0)).rows == 106
+    assert counts(resuming.extras(BEFORE, 1)).rows == 100
+
+
 def test_few_of_the_files_that_are_used_in_part_are_named(tmp_path: Path) -> None:
     game = games.make("go", size=3, observation="katago")
     arrays = on_boards(made_arrays(2, 5), [(3, 3), (5, 5)])

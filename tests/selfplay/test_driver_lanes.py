@@ -1,5 +1,7 @@
 """Games in several lanes: by cores, by devices, by sizes of boards."""
 
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +127,22 @@ def test_a_run_with_boards_of_two_sizes(tmp_path: Path) -> None:
 def test_sizes_that_cannot_be_played(config: str, sizes: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         load(config, [f"selfplay.sizes={sizes}"])
+
+
+def test_many_lanes_have_numbers_of_their_own() -> None:
+    class Played:
+        form = None
+
+        def start(self, key: Any) -> Any:
+            return Begun(jnp.arange(2, dtype=jnp.uint32), jnp.uint32(2))
+
+    @dataclass(frozen=True)
+    class Begun:
+        number: Any
+        begun: Any
+
+    jax.tree_util.register_dataclass(Begun)
+    played: Any = Played()
+    lanes = driver.Lanes([driver.Lane(played, jax.devices()[0])] * 48, None)  # type: ignore[arg-type]
+    first = [int(actor.number[0]) for actor in lanes.begin(jax.random.key(0))]
+    assert min(later - sooner for sooner, later in pairwise(first)) > 80_000_000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tengen.errors import TengenError
-from tengen.sweep.folder import copy_run
+from tengen.sweep.folder import copy_run, replace_run, restore_runs
 
 
 @pytest.fixture
@@ -78,3 +78,30 @@ def test_nothing_to_copy(tmp_path: Path) -> None:
     with pytest.raises(TengenError, match="cannot be copied"):
         copy_run(tmp_path / "none", tmp_path / "copy")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_in_the_place_of_another(tmp_path: Path) -> None:
+    old, new = tmp_path / "007", tmp_path / "new"
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "what").write_text(folder.name)
+    replace_run(new, old)
+    assert (old / "what").read_text() == "new"
+    assert names(tmp_path) == {"007/what"}
+
+
+def test_killed_while_a_run_takes_the_place_of_another(tmp_path: Path) -> None:
+    (tmp_path / ".007.before").mkdir()
+    (tmp_path / ".007.before" / "what").write_text("old")
+    restore_runs(tmp_path)
+    assert names(tmp_path) == {"007/what"}
+    (tmp_path / ".007.before").mkdir()  # killed a little later: the new one is there
+    restore_runs(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["007"]
+
+
+def test_a_run_that_cannot_take_the_place_leaves_the_other(tmp_path: Path) -> None:
+    (tmp_path / "007").mkdir()
+    with pytest.raises(FileNotFoundError):
+        replace_run(tmp_path / "none", tmp_path / "007")
+    assert [path.name for path in tmp_path.iterdir()] == ["007"]

@@ -1,6 +1,7 @@
 """The trainer of the main job: fed from a ring, held back by its bucket, and the same after a restart."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,17 @@ def test_steps_in_pieces_are_the_same_steps_and_one_report(data: Any, same: Any)
     assert pieces.pieces(5, 3, lambda: False) == {"step": 7, "steps": 0}, "there is nothing to learn"
     pieces.feed(data, 30)
     assert pieces.pieces(100, 2, lambda: True)["steps"] == 2, "one piece, although it should stop"
+
+
+def test_a_plateau_is_over_with_its_schedule() -> None:
+    one = trainer(schedule=train.ScheduleSettings(kind="plateau"))
+    one.plateau = replace(one.plateau, scale=0.09)
+    rates = []
+    for kind in ("plateau", "constant"):
+        one.change(replace(one.config.train, schedule=train.ScheduleSettings(kind=kind)))
+        one._scale_rate()
+        rates.append(float(one.state.rate_scale))
+    assert rates == pytest.approx([0.09, 1.0])
 
 
 def test_a_schedule_of_ones_own(data: Any) -> None:

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import threading
 import urllib.parse
 import urllib.request
@@ -230,3 +231,47 @@ def test_events_tell_which_run_has_changed(server: Serving, base: Path) -> None:
         found = news()
         assert found["changed"] == ["one"]
         assert found["runs"][0]["steps"] == 200
+
+
+def test_connections_that_ask_for_nothing_end(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "_PATIENCE", 0.2)
+    with serving(base.parent) as server:
+        stream = urllib.request.urlopen(f"{server.address}/api/events", timeout=LONG)
+        assert stream.readline() == b"retry: 3000\n"
+        place = urllib.parse.urlsplit(server.address)
+        for half in (b"", b"GET / HT"):
+            with socket.create_connection((place.hostname, place.port), LONG) as silent:
+                silent.sendall(half)
+                assert silent.recv(1) == b"", "the server ended the connection"
+        state = server.server.server_state
+        assert len(state.connections) == 1, "the one that was answered stays"
+        stream.close()
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_an_analysis_that_fails_says_so_and_ends(
+    base: Path, early: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Room:
+        stop = threading.Event()
+
+        def get(self, id: str) -> "Room":
+            return self
+
+        def think(self, visits: int, tell: Any) -> None:
+            tell({"visits": 1})
+            raise RuntimeError("out of memory")
+
+    def opened(page: LivePage) -> Any:
+        if early:
+            raise RuntimeError("out of memory")
+        return Room()
+
+    monkeypatch.setattr(LivePage, "_opened", opened)
+    with serving(base.parent) as server:
+        request = urllib.request.Request(f"{server.address}/api/play/x/analysis", b'{"visits": 9}')
+        for name, value in {"X-Tengen-Token": server.access.token, "Content-Type": "application/json"}.items():
+            request.add_header(name, value)
+        lines = [json.loads(line) for line in urllib.request.urlopen(request, timeout=LONG)]
+    assert lines == [*([] if early else [{"visits": 1}]), {"error": "out of memory", "done": True}]
+    assert "RuntimeError: out of memory" in capfd.readouterr().err

@@ -197,7 +197,7 @@ class SelfplayActor:
         if self._playing is None:
             return ""
         try:
-            check_change(self._driver(config))
+            check_change(self._driver(config), self._playing)
         except OptionError as error:
             return str(error)
         return ""

@@ -95,14 +95,14 @@ class DaemonClient:
     def _read(self) -> None:
         lines = LineSplitter()
         try:
-            while self._source is not None and (data := self._source(_READ)):
-                for found in lines.feed(data):
-                    self._hear(found)
-        except OSError:
-            pass  # the client is gone
-        if (problem := lines.end()) is not None:
-            self._heard(self, problem)
-        self._left(self)
+            with contextlib.suppress(OSError):  # the client is gone
+                while self._source is not None and (data := self._source(_READ)):
+                    for found in lines.feed(data):
+                        self._hear(found)
+            if (problem := lines.end()) is not None:
+                self._heard(self, problem)
+        finally:
+            self._left(self)
 
     def _hear(self, found: bytes | ProtocolError) -> None:
         if isinstance(found, bytes):

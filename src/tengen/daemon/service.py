@@ -120,10 +120,14 @@ class DaemonReporter:
     """Makes statuses of a cycle, in any thread."""
 
     def __init__(self, cycle: DaemonCycle) -> None:
-        self._cycle, self._began = cycle, time.monotonic()
+        self._cycle, self._began, self._lock = cycle, time.monotonic(), threading.Lock()
         self._before: deque[tuple[float, dict[tuple[str, str], tuple[int, float]]]] = deque(maxlen=20)
 
     def status(self) -> TrainingStatus:
+        with self._lock:
+            return self._status()
+
+    def _status(self) -> TrainingStatus:
         session, now = self._cycle.session, self._cycle.now
         moment = time.monotonic()
         about = (self._cycle.run_name, moment - self._began, _schedule(session, now, moment))

@@ -87,10 +87,9 @@ class Uploads:
         self._due[name] = (0.0, self._settings.first_pause)
 
     def _work(self) -> None:
-        while (name := self._next()) is not None:
-            path = networks.known(self._base, name)
+        while (found := self._next()) is not None:
+            name, path = found
             assert self._sender is not None
-            assert path is not None
             try:
                 self._sender.send(name, path)
             except Exception as error:  # whatever goes wrong with one, the others are uploaded
@@ -98,20 +97,25 @@ class Uploads:
             else:
                 self._arrived(name)
 
-    def _next(self) -> str | None:
-        """The next that is due, in the order of training; None at the end."""
+    def _next(self) -> tuple[str, Path] | None:
+        """The next that is due, in the order of training, and where it is; None at the end."""
         with self._changed:
             while not self._closed:
-                now = time.monotonic()
-                found = {name: networks.known(self._base, name) for name in self._due}
-                made = [name for name, path in found.items() if path is not None and (path / FILE_NAME).exists()]
-                there = {name: self._due[name][0] for name in made}
-                ready = [name for name, due in there.items() if due <= now]
+                now, made, again = time.monotonic(), dict[str, Path](), list[float]()
+                for name, (due, _) in self._due.items():
+                    try:
+                        path = networks.known(self._base, name)
+                        if path is not None and (path / FILE_NAME).exists():
+                            made[name] = path
+                            again.append(due)
+                    except OSError:  # the disk, or the network it is on, does not answer
+                        again.append(now + self._settings.first_pause)
+                ready = [name for name in made if self._due[name][0] <= now]
                 if ready:
                     name = min(ready, key=lambda name: (networks.parse(name) or (0, ""), name))
                     self._states[name] = "uploading"
-                    return name
-                self._changed.wait(min(there.values()) - now if there else None)
+                    return name, made[name]
+                self._changed.wait(min(again) - now if again else None)
             return None
 
     def _arrived(self, name: str) -> None:

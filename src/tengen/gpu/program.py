@@ -206,6 +206,11 @@ def _processors() -> int:
     return min(device.core_count for device in jax.local_devices(backend="cuda"))
 
 
+def runs_here() -> bool:
+    """Whether there is a GPU for the programs, or an emulator."""
+    return jax.default_backend() == "gpu" or _emulator is not None
+
+
 def is_hopper() -> bool:
     """Whether computations run on Hopper GPUs."""
     return jax.default_backend() == "gpu" and _capabilities() == {HOPPER}

@@ -68,13 +68,13 @@ class Components:
     def change(self, config: Config) -> bool:
         """Use other settings from now on; whether self-play has changed, so that its lanes are new ones.
 
-        OptionError if the device has too little memory for that; self-play then stays as it is.
+        OptionError if that is impossible, for lack of memory for example; self-play then stays as it is.
         """
         self.trainer.change(config.train)
         if (self.config.search, self.config.selfplay) == (config.search, config.selfplay):
             return False
         playing = SelfplayDriver(config)
-        check_change(playing)
+        check_change(playing, self.playing)
         self.config = config
         self.playing, self.lanes, self.selfplay = playing, playing.lanes, playing.selfplay
         return True
@@ -141,8 +141,11 @@ def session_key(config: Config, session: int = 0) -> jax.Array:
     return jax.random.fold_in(jax.random.key(config.run.seed), session)
 
 
-def check_change(playing: SelfplayDriver) -> None:
-    """OptionError if the device has too little memory for self-play with changed settings."""
+def check_change(playing: SelfplayDriver, before: SelfplayDriver) -> None:
+    """OptionError if self-play cannot go on with changed settings: for lack of memory, or because rows would differ."""
+    if playing.played_form != before.played_form:
+        what = "rows for KataGo have scores of searches only with a search.score_weight above 0"
+        raise OptionError(f"{what}; start again to play with another one")
     check_fits("self-play", playing.lanes.bytes_needed(), "`tengen set` a lower search.simulations")
 
 

@@ -80,8 +80,8 @@ def since(counts: RunCounts, last: int, store: Store) -> RunCounts:
     for chunk in store.chunks():
         if not last < chunk.number <= newest:  # others are counted already, or were not made by this run
             continue
-        meta = read_meta(chunk.path)
-        # Chunks from elsewhere have no sessions.
+        meta = read_meta(chunk.path, count=True)
+        # Chunks from elsewhere, and those of other formats, have no sessions.
         finished, evaluations = (_number(meta.more.get(key)) for key in ("finished", "evaluations"))
         counts = counts.plus(max(int(finished), meta.games), meta.rows, evaluations)
         counts = replace(counts, sessions=max(counts.sessions, int(_number(meta.more.get("session")))))

@@ -25,8 +25,9 @@ from tengen.config.sections import Config
 from tengen.cores import cores
 from tengen.data.format import katago_writing, lc0_writing
 from tengen.data.format.rows import RowFormat, widened
-from tengen.errors import TengenError
+from tengen.errors import OptionError, TengenError
 from tengen.games.core import Game
+from tengen.gpu import program
 from tengen.nets.evaluators import Evaluator
 from tengen.search.tree import Tree
 from tengen.selfplay.boards import LaneBoard, at_once, boards, lane_devices
@@ -38,7 +39,7 @@ from tengen.selfplay.playing import MOST_PHASES, Actor, Selfplay
 
 Actors = tuple[Actor, ...]  # one for each lane
 Budgets = tuple[int, int] | None  # simulations of full and of cheap searches; None: as before
-_NUMBERS = 100_000_000  # games that a lane can count before they would have another lane's numbers
+_NUMBERS = 100_000_000  # most games that a lane can count before they would have another lane's numbers
 
 
 class Lane(NamedTuple):
@@ -93,10 +94,12 @@ class Lanes:
         In the lanes' threads, so that the programs of several board sizes are compiled at the same time.
         """
 
+        each = min(_NUMBERS, 2**32 // len(self.lanes))
+
         def one(number: int) -> Actor:
             selfplay, device = self.lanes[number]
             actor = selfplay.start(jax.random.fold_in(key, number))
-            before = jnp.uint32(first[number] if first else number * _NUMBERS)
+            before = jnp.uint32(first[number] if first else number * each)
             actor = replace(actor, number=actor.number + before, begun=actor.begun + before)
             return jax.device_put(actor, device)
 
@@ -194,6 +197,8 @@ class SelfplayDriver:
     """Built from a configuration alone, without files. `spec` replaces the network of the configuration."""
 
     def __init__(self, config: Config, spec: nets.Spec | None = None) -> None:
+        if config.search.kernels == "gpu" and not program.runs_here():
+            raise OptionError("search.kernels: expected auto or plain, because there is no GPU here, got gpu")
         self.config = config
         self.game = config.game.make()
         self.spec = spec or config.net.architecture()
@@ -204,7 +209,8 @@ class SelfplayDriver:
         self.evaluate = Evaluator(graph)
         self.opponents = opponents(config.selfplay, self.game)
         self.boards = boards(self.game, replace(config.selfplay, games=at_once(config, self.game, self.spec)))
-        self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self._played(self.game))
+        self.played_form = self._played(self.game)
+        self.lanes = Lanes((lane for board in self.boards for lane in self._lanes(board)), self.played_form)
         self.selfplay = self.lanes.lanes[0].selfplay  # on the game's own board
 
     def _folded(self) -> nets.Network:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tengen.sweep import scoring
-from tengen.sweep.folder import SweepFolder, copy_run
+from tengen.sweep.folder import SweepFolder, copy_run, restore_runs
 from tengen.sweep.plan import PlannedTrial
 from tengen.sweep.scoring import TrialScore
 from tengen.sweep.strategies import Job, Round
@@ -56,6 +56,7 @@ class Driver:
 
     def run(self, stop: Stop) -> bool:
         """Run until the sweep is complete or `stop` returns True; returns whether it is complete."""
+        restore_runs(self.folder.trial(""))
         while not stop():
             if not self.rounds or self.rounds[-1].scores is not None:
                 following = self._strategy.following(self.rounds)

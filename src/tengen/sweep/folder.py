@@ -26,6 +26,7 @@ from tengen.words import program
 T = TypeVar("T")
 _PLAN, _ROUNDS = "plan.json", "rounds.json"
 _DIFFERENCES = 10
+_BEFORE = ".before"  # the ending of a run that another one is about to replace
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,32 @@ def copy_run(source: Path, target: Path) -> None:
         if isinstance(cause, shutil.Error) and cause.args and cause.args[0]:
             why = str(cause.args[0][0][2])
         raise TengenError(f"{source}: cannot be copied to {target}: {why}") from None
+
+
+def replace_run(new: Path, target: Path) -> None:
+    """Put the run `new` in the place of `target`. Killed in between, `restore_runs` brings the old one back."""
+    before = target.with_name(f".{target.name}{_BEFORE}")
+    files.remove(before)
+    if target.exists():
+        target.rename(before)
+    try:
+        new.rename(target)
+    except OSError:
+        if before.exists():
+            before.rename(target)
+        raise
+    files.sync_folder(target.parent)
+    files.remove(before)
+
+
+def restore_runs(folder: Path) -> None:
+    """Finish what a kill interrupted in `replace_run`; no trial may be at work."""
+    for before in folder.glob(f".*{_BEFORE}"):
+        target = before.with_name(before.name[1:].removesuffix(_BEFORE))
+        if target.exists():
+            files.remove(before)
+        else:
+            before.rename(target)
 
 
 def _ignored(top: Path) -> Callable[[str, list[str]], list[str]]:

@@ -21,6 +21,7 @@ from tengen.cores import LIMIT
 from tengen.errors import OptionError, TengenError
 from tengen.files import lease
 from tengen.jax_setup import gpu_share
+from tengen.sweep.folder import replace_run
 from tengen.sweep.trial import Ended, MachineShare, TrialResult, TrialSpec, run_trial
 from tengen.words import counted
 
@@ -149,10 +150,8 @@ class RayExecutor:
                 files.make_folder(Path(spec.log).parent)
                 (Path(folder) / _LOG).replace(spec.log)
             if (Path(folder) / _RUN).exists():
-                if target.exists():
-                    target.rename(Path(folder) / "old")
-                (Path(folder) / _RUN).rename(target)
-        files.sync_folder(target.parent)
+                files.sync_tree(Path(folder) / _RUN)
+                replace_run(Path(folder) / _RUN, target)
 
     def stop(self) -> None:
         if self._stopping:

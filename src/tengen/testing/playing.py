@@ -245,14 +245,13 @@ def pure(game: Game, played: PlayedGames) -> Iterator[str]:
 def _step_and_look(game: Game, played: PlayedGames) -> Iterator[str]:
     if type(game).step_and_look is Game.step_and_look and type(game).look is Game.look:
         return
-    program = quick_jit(game.step_and_look)
-    seen = (played.states, played.legal, (played.planes, played.scalars), played.over, played.returns)
+    program, look = quick_jit(game.step_and_look), quick_jit(jax.vmap(game.look))
     for t in sorted({0, 1, len(played.over) // 3, len(played.over) // 2, len(played.over) - 2}):
-        now, then = (jax.tree.map(lambda leaf, t=t: leaf[t], seen) for t in (t, t + 1))
+        now, then = (jax.tree.map(lambda leaf, t=t: leaf[t], played.states) for t in (t, t + 1))
         stay = np.random.default_rng(t).random(len(played.actions[t])) < 0.3
-        expected = jax.tree.map(partial(_choose, stay), now, then)
-        found = program(now[0], played.actions[t], stay)
-        if different := _difference(jax.tree.leaves(found), jax.tree.leaves(expected)):
+        expected = jax.tree.map(partial(_choose, stay), (now, look(now)), (then, look(then)))
+        found = program(now, played.actions[t], stay)
+        if different := _difference(found, expected):
             yield f"{contract.at(game, 'step_and_look')}: move {t + 1}: differs from step, then look: {different}"
             return
 

@@ -286,7 +286,9 @@ class AlphaZeroTrainer(BaseTrainer[AlphaZeroConfig]):
     def _scale_rate(self) -> None:
         """Set the factor of the learning rate that does not depend on the step alone."""
         settings = self.config.train
-        factor = settings.lr_scale * self.stage_rate * self.plateau.scale
+        factor = settings.lr_scale * self.stage_rate
+        if settings.schedule.kind == "plateau":
+            factor *= self.plateau.scale
         factor *= schedules.fall_with_run(settings.schedule, self.progress)
         if self.schedule is not None:
             factor *= float(schedules.number(self.schedule, self._step, "schedule"))

@@ -5,6 +5,7 @@ import contextlib
 import json
 import socket
 import threading
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import methodcaller
@@ -18,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from tengen.errors import TengenError
 from tengen.redact import hide
@@ -37,6 +39,7 @@ _ALIVE = 15.0  # seconds after which a silent stream says that it is there
 _LARGEST = 400_000  # bytes of a request
 _MOST_MOVES = 20_000
 _MOST_CONNECTIONS = 200
+_PATIENCE = 10.0  # seconds for the first request of a connection
 _MOST_WAITING = 32  # requests for the one thread that thinks
 
 
@@ -201,18 +204,19 @@ class LivePage:
         self._check_load()
         loop, found = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
 
-        def tell(line: dict[str, Any] | None) -> None:
+        def tell(line: dict[str, Any]) -> None:
             loop.call_soon_threadsafe(found.put_nowait, line)
 
-        def think(room: "PlayRoom") -> None:
-            try:
-                room.get(id).think(visits, tell)
-            except TengenError as error:
-                tell({"error": hide(str(error)), "done": True})
-            finally:
-                tell(None)
+        def ended(task: asyncio.Task[None]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if error is not None and not isinstance(error, ServerEnds):
+                if not isinstance(error, TengenError):
+                    traceback.print_exception(error)
+                found.put_nowait({"error": hide(str(error)) or type(error).__name__, "done": True})
+            found.put_nowait(None)
 
-        task = asyncio.ensure_future(self._think(think))
+        task = asyncio.ensure_future(self._think(lambda room: room.get(id).think(visits, tell)))
+        task.add_done_callback(ended)
 
         async def lines() -> AsyncIterator[bytes]:
             try:
@@ -305,13 +309,31 @@ class LivePage:
         return self._room is not None
 
 
+class PromptHttp(H11Protocol):
+    """Ends connections without a request after some seconds, or as many as may be open would keep others out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(_PATIENCE, self._end_if_silent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _end_if_silent(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
+
+
 class PageServer(uvicorn.Server):
     """Serves a live page on a socket that listens already."""
 
     def __init__(self, page: LivePage) -> None:
         self._page = page
         quiet = {"log_level": "error", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 1}
-        super().__init__(uvicorn.Config(page.app, **quiet, ws="none", limit_concurrency=_MOST_CONNECTIONS))
+        super().__init__(
+            uvicorn.Config(page.app, http=PromptHttp, ws="none", limit_concurrency=_MOST_CONNECTIONS, **quiet)
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._page.end()

@@ -1,7 +1,6 @@
 """The chunks of a run, in the order in which they were made."""
 
 import os
-import re
 import time
 from pathlib import Path
 
@@ -255,8 +254,16 @@ def test_files_of_katago_are_chunks_by_their_times(tmp_path: Path) -> None:
     assert [item.path for item in store.chunks()] == [*places[:2], own, places[2]]
     assert [item.foreign for item in store.chunks()] == [True, True, False, True]
     assert own.name == "0000000000-a.npz"
-    assert re.fullmatch(r"[0-9A-F]{16}\.npz", store.reserve("net", "katago").name)
-    assert store.reserve("net", "katago").parent == tmp_path / "net" / "tdata"
+
+
+def test_files_for_katago_have_numbers_too(tmp_path: Path) -> None:
+    store = Store(tmp_path, "a_1")
+    write_chunk(store.reserve("net"), made.FORM, made.rows(2, 0), made.GAME, network="net")
+    for_katago = store.reserve("net", "katago")
+    assert for_katago == tmp_path / "net" / "tdata" / "0000000001-ax1.npz"  # without KataGo's mark of unfinished files
+    write_arrays(for_katago, made_arrays(4))
+    assert [(item.number, item.foreign) for item in Store(tmp_path).chunks()] == [(0, False), (1, True)]
+    assert Store(tmp_path).last() == 1
 
 
 def test_bad_files_of_katago_are_made_up_for_by_others(tmp_path: Path) -> None:

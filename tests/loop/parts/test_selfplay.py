@@ -185,6 +185,16 @@ def test_the_stage_of_a_run_is_that_of_the_network_that_plays(monkeypatch: pytes
     assert SelfplayPart._reached(part) == pytest.approx(0.6)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("odd", [{"rows": "many", "seconds": None, "step": [1]}, {"rows": float("nan"), "step": -5}])
+def test_a_network_that_knows_nothing_of_its_run_is_of_its_beginning(
+    odd: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(networks, "known", lambda base, name: base / name)
+    monkeypatch.setattr(saving, "read", lambda path: SimpleNamespace(info=odd))
+    part = SimpleNamespace(_base=Path(), network="new", _config=tiny("goal.rows=100", "goal.minutes=1"))
+    assert SelfplayPart._reached(part) == 0  # type: ignore[arg-type]
+
+
 def test_stages_need_a_goal_that_the_parts_know(tmp_path: Path) -> None:
     stages = ('selfplay.stages=["0.5:1/1"]', "selfplay.cheap_simulations=1")
     games = ("goal.minutes=null", "goal.games=10", "goal.rows=null", "goal.steps=null")

@@ -1,5 +1,6 @@
 """A trainer on games of others makes its own shuffles, and another one when more rows have come."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from tengen import games
 from tengen.data.shuffle.folders import newest
 from tengen.loop.parts.supervised import SupervisedPart, is_supervised
+from tengen.loop.parts.train import TrainPart
 from tengen.run.part import waiting
 from tests.helpers.katago_files import made_arrays, on_boards, write_arrays
 from tests.helpers.tiny_runs import never, tiny
@@ -44,3 +46,15 @@ def test_new_files_of_katago_are_shuffled_when_the_trainer_waits(tmp_path: Path)
     assert f"used in part: {folder / 'D4.npz'}: 4 of 12 rows are of boards larger than 3x3, and left out" in said
     assert any("C3.npz: not a good chunk" in text for text in said)
     assert part.run_once().words == "more rows"
+
+
+def test_changed_settings_reach_everything_it_does(tmp_path: Path) -> None:
+    config, said = tiny("train.samples_per_row=1"), list[str]()
+    make = partial(TrainPart, config, tmp_path, never, said.append)
+    part = SupervisedPart(config, tmp_path, never, said.append, make, ends=False)
+    part.change(tiny("train.lr_scale=0.25", "ring.samples_per_epoch=640", "shuffle.keep_target_rows=7"))
+    train, shuffle = part._train, part._shuffle
+    found = train.trainer.config.train.lr_scale, train.epoch_steps, shuffle._settings.keep_target_rows
+    part.close()
+    assert found == (0.25, 40, 7)
+    assert shuffle._first == 1, "it still trains on however few rows there are"

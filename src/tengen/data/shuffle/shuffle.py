@@ -68,7 +68,10 @@ def shuffle(
             index = {"name": name, "seed": seed, **_index(plan, result)}
             (part / folders.READERS).mkdir()
             schema.write_json(part / folders.INDEX, index)
+            for folder in (*(part / side for side in SIDES), part):
+                files.sync_folder(folder)
             part.rename(final)
+            files.sync_folder(final.parent)
     except _Stopped:
         return None
     except OSError as error:

@@ -1,15 +1,15 @@
-"""The chunks of a run: RUN/selfplay/<network>/<number>-<worker>.npz, and <network>/tdata/*.npz, which KataGo wrote.
+"""The chunks of a run: RUN/selfplay/<network>/<number>-<worker>.npz.
 
-Games in Lc0's format are RUN/selfplay/<network>/lc0/<number>-<worker>-<game>.gz: those written together have a number.
+In KataGo's format they are RUN/selfplay/<network>/tdata/<number>-<worker>.npz, next to files with other names, which
+KataGo wrote. Games in Lc0's format are <network>/lc0/<number>-<worker>-<game>.gz: those written together have a number.
 
 Numbers count through the whole run (docs/data.md). If two workers take the same one at the same moment, their names
-still differ, and their order does not matter. Files of KataGo have no numbers: as soon as there are any, all chunks are
-in the order of their times of change, as KataGo orders them.
+still differ, and their order does not matter. Files that KataGo wrote have no numbers: as soon as there are any, all
+chunks are in the order of their times of change, as KataGo orders them.
 """
 
 import contextlib
 import re
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,7 @@ class Chunk:
     @property
     def foreign(self) -> bool:
         """Whether KataGo wrote it, or it is written for KataGo."""
-        return self.number < 0
+        return self.path.parent.name == katago.FOLDER
 
 
 class Listing(NamedTuple):
@@ -92,9 +92,9 @@ class Store:
         """
         if not is_network(network):
             raise OptionError(f"network: expected a name that a folder can have, got {network!r}")
-        if kind == "katago":
-            return self.folder / network / katago.FOLDER / f"{secrets.token_hex(8).upper()}.npz"
         self._last = self.last() + 1
+        if kind == "katago":  # which takes names with an underscore for unfinished files
+            return self.folder / network / katago.FOLDER / f"{self._last:010d}-{self.worker.replace('_', 'x')}.npz"
         name = f"{self._last:010d}-{self.worker}"
         return self.folder / network / (f"{LC0}/{name}.gz" if kind == LC0 else f"{name}.npz")
 
@@ -108,7 +108,7 @@ class Store:
         """All chunks, oldest first, or those among `paths`; none if the folder is not there."""
         chunks = [item for path in (self.files() if paths is None else paths) if (item := _chunk(path))]
         chunks.sort(key=lambda chunk: (chunk.number, chunk.worker, chunk.path))
-        return _by_time(chunks) if chunks and chunks[0].foreign else chunks
+        return _by_time(chunks) if chunks and chunks[0].number < 0 else chunks
 
     @property
     def is_imported(self) -> bool:

@@ -316,7 +316,7 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
     """Answer commands. The search is compiled before the first command, which may start a clock."""
     found = find_network(net)
     with contextlib.ExitStack() as stack:
-        logged = None if log is None else stack.enter_context(files.open_log(log))
+        note = _Log(None if log is None else stack.enter_context(files.open_log(log)))
         commands = make(found, play, engine)
         print(f"Tengen with {found.name} ({found.saved.game}); compiling", file=sys.stderr, flush=True)
         commands.engine.warm_up()
@@ -324,15 +324,31 @@ def serve(net: str, play: PlaySettings, engine: EngineSettings, log: Path | None
 
         def write(text: str) -> None:
             write_out(text)
-            if logged is not None:
-                logged.write(text)
-                logged.flush()
+            note(text)
 
-        GtpSession(commands, _noted(standard_input(), logged), write).run()
+        GtpSession(commands, _noted(standard_input(), note), write).run()
 
 
-def _noted(source: Iterable[bytes], log: TextIO | None) -> Iterator[bytes]:
+class _Log:
+    """Writes to a file, as long as that is possible: no game ends because the disk is full."""
+
+    def __init__(self, file: TextIO | None) -> None:
+        self._file = file
+
+    def __call__(self, text: str) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(text)
+            self._file.flush()
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            self._file = None
+            print(f"the log ends here: {error.strerror}", file=sys.stderr, flush=True)
+
+
+def _noted(source: Iterable[bytes], note: Callable[[str], None]) -> Iterator[bytes]:
     for line in source:
-        if log is not None:
-            log.write("> " + line.decode("utf-8", "replace").rstrip("\r\n") + "\n")
+        note("> " + line.decode("utf-8", "replace").rstrip("\r\n") + "\n")
         yield line

@@ -25,6 +25,7 @@ from tengen.loop.components import check_change, check_fits
 from tengen.loop.parts.running import NO_SPACE, Say, is_full, pause
 from tengen.nets import saving
 from tengen.run import first_network, goals, networks, safe_exit
+from tengen.run.metrics import finite
 from tengen.run.part import Part, Progress, Stop, waiting
 from tengen.selfplay.collector import Collector, on_host
 from tengen.selfplay.driver import NoFiniteNumbers, PlayedRound, PlayRounds, SelfplayDriver
@@ -90,9 +91,9 @@ class SelfplayPart(Part):
         self._collector.settings = config.data
         if (before.search, before.selfplay) == (config.search, config.selfplay):
             return
-        playing = SelfplayDriver(config, self.playing.spec)
         try:
-            check_change(playing)
+            playing = SelfplayDriver(config, self.playing.spec)
+            check_change(playing, self.playing)
         except OptionError as error:
             self._config = config.with_selfplay_of(before)
             self._say(f"self-play stays as it is: {error}")
@@ -258,8 +259,8 @@ class SelfplayPart(Part):
     def _reached(self) -> float:
         path = networks.known(self._base, self.network)
         info = saving.read(path).info if path else {}
-        counts = goals.RunCounts(rows=info.get("rows", 0), seconds=info.get("seconds", 0.0))
-        return goals.progress(self._config.goal, counts, info.get("step", 0))
+        rows, seconds, step = (max(finite(info.get(name)) or 0, 0) for name in ("rows", "seconds", "step"))
+        return goals.progress(self._config.goal, goals.RunCounts(rows=int(rows), seconds=seconds), int(step))
 
 
 class PatientWriter(Writer):

@@ -35,11 +35,15 @@ class SupervisedPart(Part):
         """`train` makes the trainer; `ends`: end when no more samples are allowed."""
         self._train = train(end_when_limited=False)
         self.name, self._base, self._stop, self._say, self._ends = self._train.name, base, stop, say, ends
-        self._batch = config.train.batch
-        # The first rows may be all that ever come, and there is no gate.
-        alone = replace(config, data=replace(config.data, first_rows=1), gate=replace(config.gate, kind="none"))
+        self._batch, alone = config.train.batch, _alone(config)
         self._shuffle = ShufflePart(alone, self._train.trainer.config.game, base, stop, say, single=True)
         self._export = ExportPart(alone, base, stop, say, name=self.name)
+
+    def change(self, config: Config) -> None:
+        self._batch, alone = config.train.batch, _alone(config)
+        self._train.change(config)
+        self._shuffle.change(alone)
+        self._export.change(alone)
 
     def run_once(self) -> Progress:
         self._train.show = self._shuffle.show = self.show
@@ -67,3 +71,8 @@ class SupervisedPart(Part):
 
     def close(self) -> None:
         self._train.close()
+
+
+def _alone(config: Config) -> Config:
+    """The first rows may be all that ever come, and there is no gate."""
+    return replace(config, data=replace(config.data, first_rows=1), gate=replace(config.gate, kind="none"))
