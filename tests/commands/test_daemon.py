@@ -116,6 +116,13 @@ def test_a_closed_input_ends_it_and_half_a_line_is_told(tmp_path: Path) -> None:
         assert "in the middle of a line" in daemon.told(Error)[0].what
 
 
+def test_a_configuration_that_is_refused_is_an_error_of_the_user(tmp_path: Path) -> None:
+    with Process(tmp_path / "run", "go99") as daemon:
+        daemon.process.stdin.close()
+        assert daemon.end() == 2
+        assert "unknown configuration" in daemon.log.read_text()
+
+
 def test_a_place_that_cannot_be_listened_at_is_an_error_of_the_user(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

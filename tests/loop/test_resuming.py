@@ -129,3 +129,8 @@ def test_a_stray_number_is_not_counted_with_every_start(tmp_path: Path) -> None:
     stray.write_bytes(add_chunk(tmp_path, 1, 12).read_bytes())
     assert resume(tmp_path, None).counts.rows == 20
     assert resume(tmp_path, resuming.extras(BEFORE, 1)).counts.rows == BEFORE.rows
+
+
+def test_a_daemons_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(TengenError, match=f"was trained by a daemon; go on with it: tengen daemon {tmp_path}"):
+        resume(tmp_path, {"daemon": {}})

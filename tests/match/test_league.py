@@ -64,6 +64,14 @@ def test_anchors_of_all_kinds_once(run: Path, net: tuple[nets.Network, games.Gam
     assert found.game().name == "tic_tac_toe"
 
 
+def test_whose_elo_is_0_has_played_if_nothing_more_is_played(run: Path) -> None:
+    found = league.gather(run)
+    known = LeagueResults(found.run, 64, own=True)
+    known.mine = [MatchResult("early", "late", 3, 1, 2)]
+    assert LeagueRating(found, known, plays=False).zero == "early"
+    assert LeagueRating(found, known).zero == "random", "which plays soon"
+
+
 def test_gnu_go_as_an_anchor_is_given_the_rules(tmp_path: Path) -> None:
     game = games.make("go", size=5, ko="simple")
     saving.save(nets.build(nets.spec("b1c8"), game, nnx.Rngs(0)), tmp_path / "models" / "net", game)

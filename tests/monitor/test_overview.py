@@ -175,3 +175,17 @@ def test_one_that_diverged(tmp_path: Path) -> None:
     assert overview.summarise(tmp_path, [], {}).state == "stopped"
     (folder / "diverged.json").write_text("garbage")
     assert overview.summarise(tmp_path, [], {}).state == "stopped"
+
+
+def test_a_daemon_has_no_end_and_goes_on_as_one(tmp_path: Path) -> None:
+    (tmp_path / "train" / "main").mkdir(parents=True)
+    a_run(tmp_path, 300.0)
+    (tmp_path / metrics.NAME).rename(tmp_path / "train" / "main" / metrics.NAME)
+    with metrics.Metrics(tmp_path / "train" / "main") as file:
+        file.write("network", {"rows": 900, "steps": 40})
+    for parts in ((), (driver("daemon", alive=False),)):
+        lines = head(overview.summarise(tmp_path, parts, {"games": 0, "rows": 900}))
+        assert lines[1] == f"how far:  0 games, 900 rows, {55 if parts else 40} steps"
+        assert lines[3:] == [f"next:     go on: tengen daemon {tmp_path}"]
+    running = head(overview.summarise(tmp_path, [driver("daemon")], {"games": 0, "rows": 900}))
+    assert "the end in" not in "".join(running)

@@ -57,6 +57,8 @@ def test_bad_input_is_answered_in_words(tmp_path: Path, capsys: pytest.CaptureFi
     assert "there is no such folder" in capsys.readouterr().err
     assert main(["report", str(tmp_path)]) == 2
     assert "there is no run" in capsys.readouterr().err
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "my.yaml")]) == 2
+    assert "my.yaml: expected a name that ends in .html" in capsys.readouterr().err
     assert main(["report", str(tmp_path), "--games", "-1"]) == 2
     assert "expected a whole number from 0 to 1000" in capsys.readouterr().err
 

@@ -31,7 +31,8 @@ def run(args: Namespace) -> int:
     with Service(args.base, args.overrides) as service, Stopping(lambda text: service.log("info", text)) as stopping:
         service.open(source, sink, args.listen, args.config)
         service.wait(lambda: stopping.asked)
-    return stopping.code
+    refused = args.config is not None and not service.cycle.opened and not stopping.asked
+    return 2 if refused else stopping.code
 
 
 def _own_standard() -> tuple[int | None, int | None]:

@@ -63,10 +63,11 @@ def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
 
     from tengen import config as configuration
     from tengen import games, nets
+    from tengen.config import source
     from tengen.data.format.rows import RowFormat
     from tengen.data.records.records import Record, read_each
 
-    if games.is_name(name):
+    if games.is_name(name) and name not in source.shipped():
         options = {}
         if name == "go":
             found = (each for path in files for each in read_each(path) if isinstance(each, Record))

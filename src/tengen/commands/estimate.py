@@ -7,8 +7,8 @@ from tengen.commands.arguments import CONFIG, Arg, Namespace, amount, whole
 from tengen.errors import OptionError
 
 HELP = "how long a run will take here, and how much memory"
-ABOUT = """Measures the parts of a run on this machine for about a minute, and says how long the whole run would take
-and how much memory it needs. Nothing is written."""
+ABOUT = """Measures the parts of a run on this machine for about a minute, besides compiling them, and says how long the
+whole run would take and how much memory it needs. Nothing is written."""
 EXAMPLE = "tengen estimate go9 --seconds 30\ntengen estimate go9 --nodes 8 --gpus-per-node 4"
 ARGUMENTS = (
     *CONFIG,

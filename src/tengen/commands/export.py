@@ -58,7 +58,10 @@ def run(args: Namespace) -> int:
 
     def build(config: Any, base: Any, stop: Any, say: Any) -> Any:
         from tengen.loop.parts.export import ExportPart, submit_checkpoint
+        from tengen.run import shipped
 
+        if args.config in shipped.names() and not (base / "train").exists():
+            say(f"for a file of the network that comes with Tengen: tengen export {args.config} --format FORMAT OUT")
         if args.now:
             submit_checkpoint(base, name or "main")
         return ExportPart(config, base, stop, say, name=name)

@@ -23,6 +23,13 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> None:
+    from tengen.config.source import RUN_FILE
+    from tengen.nets import saving
+
+    if (args.net / RUN_FILE).exists():
+        raise TengenError(f"{args.net}: is the folder of a run; choose another one, such as nets/{args.file.stem}")
+    if (found := saving.file_in(args.net)).exists():
+        raise TengenError(f"{found}: is a network already; remove it, or choose another folder")
     options = {key: value for key in ("size", "komi", "ko") if (value := getattr(args, key)) is not None}
     if args.format == "katago":
         from tengen.interop.katago.exchange import import_network

@@ -62,18 +62,20 @@ def run(args: Namespace) -> int:
     found = league.gather(args.base, anchors, args.only, configured=anchors is None or not args.simulations)
     simulations = args.simulations or found.simulations
 
+    plays = not args.no_play and args.games > 0
+
     def begin() -> "LeagueRating":
         # Without a configuration that can be read it is unknown how the run's own games were played.
         own = simulations == found.simulations and not (found.config is None and (args.base / RUN_FILE).exists())
-        return LeagueRating(found, LeagueResults(args.base, simulations, own, args.results), args.zero)
+        return LeagueRating(found, LeagueResults(args.base, simulations, own, args.results), args.zero, plays=plays)
 
-    if args.no_play or args.games == 0:
-        rating, code = begin(), 0
-        _say_notes(rating, 0)
-    else:
+    if plays:
         with league.locked(args.base):
             rating = begin()
             code = _improve(args, rating, simulations, terms)
+    else:
+        rating, code = begin(), 0
+        _say_notes(rating, 0)
     _report(args, rating, simulations)
     return code
 

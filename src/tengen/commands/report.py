@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tengen.commands.arguments import Arg, Namespace, whole
+from tengen.errors import TengenError
 
 HELP = "write runs as a page to look at in a browser"
 ABOUT = """Writes one HTML file with the curves, ratings, games, data and settings of runs, several of them over each
@@ -17,6 +18,8 @@ ARGUMENTS = (
 
 
 def run(args: Namespace) -> None:
+    if args.out is not None and args.out.suffix.lower() not in (".html", ".htm"):
+        raise TengenError(f"--out {args.out}: expected a name that ends in .html")
     from tengen.web import report
 
     print(report.write(args.out or args.runs[0] / report.NAME, args.runs, args.games))

@@ -191,6 +191,9 @@ def read_overrides(texts: Iterable[str]) -> tuple[list[Override], list[str]]:
         if not equals or not all(path):
             problems.append(f"expected section.key=value ({place})")
             continue
+        if not value_text.strip():
+            problems.append(f"{dotted(path)}: expected a value, or null for none ({place})")
+            continue
         value = parse(value_text)
         problems.extend(f"{dotted(path)}: {problem.message} ({place})" for problem in value.problems)
         if path in found:

@@ -65,6 +65,7 @@ class DaemonCycle:
         self._active = self._immediately = self._over = False
         self._finished = False  # whether the network that is pending ends a cycle
         self._path = ""  # of the last configuration
+        self.opened = False  # whether there ever was a session
         self.session: DaemonSession | None = None
         self.run_name = ""
         began = time.monotonic()
@@ -233,7 +234,7 @@ class DaemonCycle:
         except BaseException:
             self._enter("IDLE", "it could not be started")
             raise
-        self.run_name = config.run.name
+        self.run_name, self.opened = config.run.name, True
         self._log("info", f"{config.run.name} in {base}, chunks from {self.session.data}")
 
     @contextlib.contextmanager

@@ -101,7 +101,7 @@ class DaemonSession:
 
     def _open(self) -> None:
         config, base = self.config, self.base
-        self._closing.enter_context(locks.taking_part(base, f"train-{TRAINER}"))
+        self._closing.enter_context(locks.taking_part(base, f"train-{TRAINER}", other="--base"))
         self.status_writer = self._closing.enter_context(StatusWriter(base, "daemon", "daemon"))
         self.folder = base / "train" / TRAINER
         config_file.write(config, base, provenance.lines(), lambda change: self._say("info", change))

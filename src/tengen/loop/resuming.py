@@ -4,6 +4,7 @@ A checkpoint has the counts at its moment and the number of the last chunk befor
 what was played for them. So every row on the disk counts once, and what was learned since is learned again.
 """
 
+import shlex
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tengen.loop.in_process import SESSION
 from tengen.run import locks, metrics
 from tengen.run.goals import RunCounts
 from tengen.train.session import TrainingSession, read_extras
-from tengen.words import first_few
+from tengen.words import first_few, program
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,9 @@ def resume(
         if "ring" in found:
             advice = "go on with --mode sync or async, or with its parts"
             raise TengenError(f"{session.folder}: was trained by a part of a pipeline; {advice}")
+        if "daemon" in found:
+            go_on = shlex.join([program(), "daemon", str(base)])
+            raise TengenError(f"{session.folder}: was trained by a daemon; go on with it: {go_on}")
         saved = read_extras(_Extras, found, session.folder)
         counts, last, notes = saved.counts, saved.chunk, [f"going on from step {session.trainer.step:,}"]
     locks.remove_unfinished(base, alone=True)  # this process alone writes here

@@ -239,12 +239,15 @@ class Venue:
 
 
 class LeagueRating:
-    def __init__(self, league: League, results: LeagueResults, zero: str | None = None) -> None:
+    def __init__(self, league: League, results: LeagueResults, zero: str | None = None, *, plays: bool = True) -> None:
+        """`zero`: whose Elo is 0. Unless it `plays` further games, only those who have played can be that."""
         self.league, self.results = league, results
         self.notes = list(league.notes)
         self.able = {one.name: one for one in league.players}
         known = list(dict.fromkeys([*self.able, *ratings.players_in(results.all)]))  # some may be gone
-        self.zero = zero or ratings.anchor(known, default=known[0])
+        played = set() if plays else {name for result in results.all if result.games for name in (result.a, result.b)}
+        able = [name for name in known if name in played] or known
+        self.zero = zero or ratings.anchor(able, default=able[0])
         if self.zero not in known:
             raise TengenError(f"--zero {self.zero}: there is no player of that name; there are {', '.join(known)}")
 

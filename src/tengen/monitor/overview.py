@@ -161,6 +161,8 @@ def summarise(
             supervised = Store(base / totals.SELFPLAY).is_imported
     alive = any(part.alive for part in parts)
     driver = next((part for part in parts if part.kind in DRIVERS and part.alive == alive), None)
+    # A daemon writes lines about its networks, and no goal ends it.
+    daemon = driver.kind == "daemon" if driver else line is not None and line.get("kind") == "network"
     message = "" if alive else diverged.read(base)
     state: State = "running" if alive else "killed" if parts else "stopped" if line else "new"
     state = "diverged" if message else state
@@ -174,7 +176,7 @@ def summarise(
     sources = [progress, on_disk, *([driver.figures] if driver else [])]
     games, rows = (max(_count(figures, name) for figures in sources) for name in ("games", "rows"))
     steps = max(_count(figures, "steps") for figures in [*sources, *(part.figures for part in parts)])
-    goal, minutes = _settings(base)
+    goal, minutes = (None, None) if daemon else _settings(base)
     counts = RunCounts(games=games, rows=rows, seconds=elapsed)
     speeds = {name: progress.get(f"{name}_per_second") for name in SPEEDS}
     reached = goals.reached(goal, counts, steps) if goal and not alive else ""
@@ -200,7 +202,7 @@ def summarise(
         diverged=message,
         losses=totals.losses(progress),
         next_rating=_next_rating(goal, minutes, metrics.last(path, "rating"), elapsed) if rates else None,
-        commands=_commands(base, driver, state, longer, playable, supervised),
+        commands=_commands(base, "daemon" if daemon else "train" if supervised else "run", state, longer, playable),
         **more,
     )
 
@@ -314,16 +316,10 @@ def _trained(base: Path) -> dict[str, Any] | None:
 
 
 def _commands(
-    base: Path,
-    driver: PartStatus | None,
-    state: State,
-    longer: Mapping[str, float | int],
-    playable: bool,
-    supervised: bool,
+    base: Path, command: str, state: State, longer: Mapping[str, float | int], playable: bool
 ) -> dict[str, str]:
     found = {}
     if state not in ("running", "diverged"):  # after a divergence, the message has the command
-        command = "train" if supervised else "daemon" if driver and driver.kind == "daemon" else "run"
         purpose = "train further" if longer else "begin" if state == "new" else "go on"
         found[purpose] = shlex.join([program(), command, as_config(base), *goal_options(longer)])
     if playable:

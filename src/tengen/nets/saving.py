@@ -99,7 +99,7 @@ def save(
     if net.folded:
         raise OptionError("a folded network cannot be saved: save the one that it was folded from")
     fitting.check(net.spec, game)
-    file = _file(Path(path))
+    file = file_in(Path(path))
     about = {
         "schema": _WITH_INT8 if stored == "int8" else _SCHEMA,
         "spec": net.spec.to_dict(),
@@ -123,14 +123,14 @@ def save(
 
 def read(path: Path | str) -> NetworkFile:
     """The header of the file, without its tensors."""
-    file = _file(Path(path))
+    file = file_in(Path(path))
     with opened(file) as found:
         return _header(file, found)
 
 
 def check_numbers(path: Path | str) -> None:
     """Raises TengenError unless the file can be read and all of its numbers are finite."""
-    file = _file(Path(path))
+    file = file_in(Path(path))
     with opened(file) as found:
         for name in found.keys():  # noqa: SIM118 - the file is no dictionary
             _check_finite(file, name, found.get_tensor(name))
@@ -149,7 +149,7 @@ def load(
     The game may have other options (another board size) as long as the parameters fit. With `spec`, the network must
     have that spec. Raises TengenError if the file is damaged or the wrong one.
     """
-    file = _file(Path(path))
+    file = file_in(Path(path))
     with opened(file) as found:
         saved = _header(file, found)
         try:
@@ -168,7 +168,7 @@ def load(
     return net
 
 
-def _file(path: Path) -> Path:
+def file_in(path: Path) -> Path:
     return path if path.suffix == ".safetensors" else path / FILE_NAME
 
 

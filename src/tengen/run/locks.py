@@ -43,13 +43,17 @@ def following(
 
 
 @contextlib.contextmanager
-def taking_part(base: Path, only: str = "") -> Iterator[None]:
-    """Take part in the run. `only` names a part that exists only once, such as `train-main`."""
+def taking_part(base: Path, only: str = "", other: str = "") -> Iterator[None]:
+    """Take part in the run. `only` names a part that exists only once, such as `train-main`.
+
+    `other` is the option with which the user chooses another place, by default --name for trainers.
+    """
     with contextlib.ExitStack() as stack:
         stack.enter_context(lock.locked(base, shared=True))
         if only:
             kind, _, name = only.partition("-")
-            what, other = (f"trainer {name}", "--name") if kind == "train" else (only, "--base")
+            what, option = (f"trainer {name}", "--name") if kind == "train" else (only, "--base")
+            other = other or option
             stack.enter_context(lock.locked(base, name=f".lock-{only}", what=f"{base}: {what}", other=other))
         remove_unfinished(base)
         yield

@@ -70,14 +70,15 @@ def test_areas_that_a_network_expects_otherwise_are_told(tmp_path: Path) -> None
 def test_the_command_for_going_on_has_the_architecture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for version, options in ((8, {}), (17, {"attention": "learned", "tip": "board"})):
         model_file.write(oracle.random_model(version, **options), tmp_path / "net.bin")
-        assert main(["import", "katago", str(tmp_path / "net.bin"), str(tmp_path / "net"), "--size", "5"]) == 0
+        net = str(tmp_path / f"net{version}")
+        assert main(["import", "katago", str(tmp_path / "net.bin"), net, "--size", "5"]) == 0
         line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("go on:"))
         words = shlex.split(line.removeprefix("go on:"))
         assert words[:3] == ["tengen", "run", "go19"]
         given = [value for word, value in itertools.pairwise(words) if word == "--set"]
         loaded = config.load("go19", given)
-        assert growing.unfit(saving.read(tmp_path / "net").spec, loaded.net.architecture()) == ""
-        assert loaded.net.start_from == str(tmp_path / "net")
+        assert growing.unfit(saving.read(net).spec, loaded.net.architecture()) == ""
+        assert loaded.net.start_from == net
 
 
 def test_what_katago_does_not_know_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,3 +118,14 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments:
     assert main([part.format(net=net, tmp=tmp_path) for part in arguments]) == 2
     assert message in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_is_there_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("")
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "model.safetensors").write_text("precious")
+    for folder, complaint in (("run", "is the folder of a run"), ("net", "model.safetensors: is a network already")):
+        assert main(["import", "katago", str(tmp_path / "any.bin"), str(tmp_path / folder)]) == 2
+        assert complaint in capsys.readouterr().err
+    assert (tmp_path / "net" / "model.safetensors").read_text() == "precious"

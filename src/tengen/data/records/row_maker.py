@@ -104,9 +104,11 @@ class RowMaker:
         own = plain_options(self.game)
         if record.game != "go":
             played = plain_options(moves.game_of(record))
-            different = [key for key in own if own[key] != played.get(key)]
+            different = [key for key in own if key not in _FREE and own[key] != played.get(key)]
             if different:
                 raise OptionError(f"{different[0]}: expected {own[different[0]]}, got {played.get(different[0])}")
+            if len(record.actions) > self.game.max_moves:
+                raise OptionError(f"{len(record.actions)} moves, expected at most {self.game.max_moves}")
             return self.game
         size = record.options["size"]
         if size > own["size"]:
@@ -249,6 +251,10 @@ def _moves(game: Game, states: Any, actions: jax.Array) -> tuple[Any, tuple[jax.
 def _ends(game: Game, states: Any) -> tuple[jax.Array, jax.Array, dict[str, jax.Array]]:
     ends = jax.vmap(game.is_over)(states), jax.vmap(game.returns)(states)[:, 0]
     return *ends, jax.vmap(game.final_targets)(states)
+
+
+# What a game may have been played with instead: another limit of its moves, or inputs for another network.
+_FREE = ("max_moves", "observation")
 
 
 @lru_cache(maxsize=64)

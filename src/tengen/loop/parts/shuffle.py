@@ -49,6 +49,11 @@ class ShufflePart(Part):
         """What a shuffle would do now; `str` describes it."""
         return plan(self._survey, self._settings, self._window)
 
+    def unusable(self) -> str:
+        """Why none of the rows can be used; empty if some can, or if there are none."""
+        what = self.plan()
+        return "" if what.total_rows else next((problem.reason for problem in what.problems), "")
+
     def explain(self) -> str:
         """The window with the numbers of this run, and how often shuffles use its rows."""
         config, what = self._config, self.plan()

@@ -10,6 +10,7 @@ from pathlib import Path
 from tengen.config.sections import Config
 from tengen.data.shuffle.folders import newest
 from tengen.data.store.store import Store
+from tengen.errors import TengenError
 from tengen.loop.parts.export import ExportPart
 from tengen.loop.parts.running import Say
 from tengen.loop.parts.shuffle import ShufflePart
@@ -55,6 +56,8 @@ class SupervisedPart(Part):
         again = last is not None and trainer.affordable > 0 and sum(file.rows for file in last.train) >= self._batch
         made = self._shuffle.run_once(again=again)
         if made.worked or last is None:
+            if self._ends and not made.worked and (reason := self._shuffle.unusable()):
+                raise TengenError(f"{self._base}: there are no rows to learn from: {reason}")
             return replace(made, ended=False)
         if not self._ends or progress.ended:
             return progress
