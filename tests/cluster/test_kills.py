@@ -22,7 +22,8 @@ from tests.helpers.run_audit import Audit, audit_learner
 from tests.helpers.tiny_runs import settings
 
 pytest.importorskip("ray")
-pytestmark = pytest.mark.slow
+# Ray forks this process, which is no matter if another test has used JAX in it.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]
 SETTINGS = settings("cluster.cores=1", "cluster.stale_steps=5", "rating.minutes=1000", "train.samples_per_row=0.5")
 
 

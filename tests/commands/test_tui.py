@@ -71,7 +71,7 @@ def test_a_run_in_the_dashboard_ends_politely_by_a_key(tmp_path: Path) -> None:
     os.close(other_end)
     seen = b""
     try:
-        seen = _read(terminal, b"games")
+        seen = _read(terminal, b"policy")  # a loss: it learns
         os.write(terminal, b"q")
         seen = _read(terminal, b"the run has ended")
         assert b"stopped by Ctrl-C" in seen

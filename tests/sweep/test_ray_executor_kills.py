@@ -15,7 +15,8 @@ from tests.helpers.ray_cluster import TestCluster
 from tests.helpers.tiny_runs import settings
 
 pytest.importorskip("ray")
-pytestmark = pytest.mark.slow
+# Ray forks this process, which is no matter if another test has used JAX in it.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]
 HALVING = ("halving", "--trials", "3", "--eta", "3")  # 3 trials, and one of them goes on
 POPULATION = ("population", "--population", "2", "--generations", "2")  # 2 and 2 trials
 
