@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tengen.commands import main
+from tengen.monitor import overview
 from tengen.protocol.messages import TrainingStatus, decode
 from tests.helpers.patience import LONG
 from tests.helpers.tiny_runs import settings
@@ -80,6 +82,22 @@ def test_a_run_in_the_dashboard_ends_politely_by_a_key(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         os.close(terminal)
+
+
+@pytest.mark.slow
+def test_a_closed_window_ends_the_run_politely_and_the_dashboard(tmp_path: Path) -> None:
+    terminal, other_end = pty.openpty()
+    words = [*RUN, "--base", str(tmp_path / "run"), "--tui"]
+    dashboard = subprocess.Popen(words, stdin=other_end, stdout=other_end, stderr=other_end, start_new_session=True)
+    os.close(other_end)
+    try:
+        _read(terminal, b"policy")
+        os.close(terminal)
+        assert dashboard.wait(LONG) == 128 + signal.SIGHUP
+        assert overview.look(tmp_path / "run").state == "stopped", "not killed"
+    finally:
+        dashboard.kill()
+        dashboard.wait()
 
 
 def _read(terminal: int, words: bytes) -> bytes:

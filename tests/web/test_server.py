@@ -23,6 +23,7 @@ from tests.helpers.web_server import Serving, serving
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+from tengen.web import http
 from tengen.web import server as server_module
 from tengen.web.document import RunReader
 from tengen.web.server import LivePage, PageServer, Watched
@@ -234,7 +235,7 @@ def test_events_tell_which_run_has_changed(server: Serving, base: Path) -> None:
 
 
 def test_connections_that_ask_for_nothing_end(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "_PATIENCE", 0.2)
+    monkeypatch.setattr(http, "_PATIENCE", 0.2)
     with serving(base.parent) as server:
         stream = urllib.request.urlopen(f"{server.address}/api/events", timeout=LONG)
         assert stream.readline() == b"retry: 3000\n"

@@ -1,6 +1,10 @@
 """`tengen tui`: the dashboard of the training daemon."""
 
+import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +15,7 @@ from tengen.errors import OptionError
 if TYPE_CHECKING:
     from tengen.monitor.dashboard.client import StatusClient
 
+_LOOK = 1.0  # seconds between two checks whether there is a terminal
 HELP = "a dashboard: start the training daemon and watch it, or join one"
 ABOUT = """Shows a dashboard in the terminal. It starts the training daemon and watches it, or joins a daemon that is
 running already."""
@@ -54,9 +59,21 @@ def show(client: "StatusClient", name: str, config: str = "") -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise OptionError("the dashboard needs a terminal; `tengen status RUN` shows how a run stands")
     app = Dashboard(client, name, config)
+    threading.Thread(target=_end_without_terminal, args=(client, sys.stdin.fileno()), daemon=True).start()
     code = app.run()
     ended = app.model.ended
     if ended is not None:
         print("\n".join([*app.model.last_words, ended.words]))
     code = app.return_code or code or 0
     return code if code >= 0 else 128 - code  # as a shell reports a signal
+
+
+def _end_without_terminal(client: "StatusClient", terminal: int) -> None:
+    """End this process once its terminal is gone, for example because its window was closed.
+
+    Textual would wait for ever to write there.
+    """
+    while os.isatty(terminal):
+        time.sleep(_LOOK)
+    client.leave()
+    os._exit(128 + signal.SIGHUP)

@@ -18,8 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.types import ASGIApp
 
 from tengen.errors import TengenError
 from tengen.redact import hide
@@ -27,6 +26,7 @@ from tengen.web import document, games, ladder, page
 from tengen.web.access import Access
 from tengen.web.document import RunReader
 from tengen.web.folders import FoundRuns
+from tengen.web.http import Guard, PromptHttp, encoded, in_json
 from tengen.web.machine import MachineLoad
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _ALIVE = 15.0  # seconds after which a silent stream says that it is there
 _LARGEST = 400_000  # bytes of a request
 _MOST_MOVES = 20_000
 _MOST_CONNECTIONS = 200
-_PATIENCE = 10.0  # seconds for the first request of a connection
 _MOST_WAITING = 32  # requests for the one thread that thinks
 
 
@@ -98,7 +97,7 @@ class Watched:
 
     def document(self, id: str) -> bytes:
         self.base(id)
-        return self._latest(self._readers, id, "document", lambda reader: _encoded(reader.document()))
+        return self._latest(self._readers, id, "document", lambda reader: encoded(reader.document()))
 
     def _latest(self, readers: _Readers, id: str, what: str, make: Callable[[RunReader], Any]) -> Any:
         """What `make` gives, again only if the run has changed."""
@@ -149,7 +148,7 @@ class LivePage:
         return HTMLResponse(page.html(content))
 
     async def _runs(self, request: Request) -> Response:
-        return _json({"runs": await run_in_threadpool(self._watched.summaries), "matches": self._watched.matches})
+        return in_json({"runs": await run_in_threadpool(self._watched.summaries), "matches": self._watched.matches})
 
     async def _run(self, request: Request) -> Response:
         found = await run_in_threadpool(self._watched.document, request.path_params["id"])
@@ -157,23 +156,23 @@ class LivePage:
 
     async def _games(self, request: Request) -> Response:
         base = self._watched.base(request.path_params["id"])
-        return _json(await run_in_threadpool(games.listed, base, request.query_params.get("network", "")))
+        return in_json(await run_in_threadpool(games.listed, base, request.query_params.get("network", "")))
 
     async def _game(self, request: Request) -> Response:
         base = self._watched.base(request.path_params["id"])
         network, key = (request.query_params.get(name, "") for name in ("network", "key"))
-        return _json({**await run_in_threadpool(games.shown, base, network, key), "network": network})
+        return in_json({**await run_in_threadpool(games.shown, base, network, key), "network": network})
 
     async def _disk(self, request: Request) -> Response:
-        return _json(await run_in_threadpool(self._watched.disk, request.path_params["id"]))
+        return in_json(await run_in_threadpool(self._watched.disk, request.path_params["id"]))
 
     async def _machine_load(self, request: Request) -> Response:
-        return _json(await run_in_threadpool(self._machine.look))
+        return in_json(await run_in_threadpool(self._machine.look))
 
     async def _look(self, request: Request) -> Response:
         base, asked = self._watched.base(request.path_params["id"]), await _body(request)
         network, key, ply = str(asked.get("network", "")), str(asked.get("key", "")), _whole(asked, "ply")
-        return _json(await self._think(lambda room: room.look(base, network, key, ply)))
+        return in_json(await self._think(lambda room: room.look(base, network, key, ply)))
 
     async def _begin(self, request: Request) -> Response:
         base, asked = self._watched.base(request.path_params["id"]), await _body(request)
@@ -181,14 +180,14 @@ class LivePage:
         if seat not in (0, 1, None):
             raise TengenError(f"seat: expected 0, 1 or null, got {str(seat)[:40]!r}")
         network, text, visits = str(asked.get("network") or ""), str(asked.get("text") or ""), _whole(asked, "visits")
-        return _json(await self._think(lambda room: room.begin(base, network, seat, visits, text)))
+        return in_json(await self._think(lambda room: room.begin(base, network, seat, visits, text)))
 
     async def _play(self, request: Request) -> Response:
         id, what, asked = request.path_params["id"], request.path_params["what"], await _body(request)
         if what == "stop":  # while the search goes on
             if self._room is not None:
                 self._room.get(id).stop.set()
-            return _json({})
+            return in_json({})
         acts: dict[str, Callable[[PlaySession], Any]] = {
             "move": lambda session: session.move(_whole(asked, "action")),
             "goto": lambda session: session.goto(_actions(asked)),
@@ -196,7 +195,7 @@ class LivePage:
         }
         if what not in acts:
             raise NotFound(f"there is no {what[:40]!r} of a game")
-        return _json(await self._think(lambda room: acts[what](room.get(id))))
+        return in_json(await self._think(lambda room: acts[what](room.get(id))))
 
     async def _analysis(self, request: Request) -> Response:
         """A stream of lines of JSON, as the search goes on."""
@@ -221,7 +220,7 @@ class LivePage:
         async def lines() -> AsyncIterator[bytes]:
             try:
                 while (line := await self._unless_ending(found.get())) is not None:
-                    yield _encoded(line) + b"\n"
+                    yield encoded(line) + b"\n"
             except ServerEnds:
                 pass
             finally:
@@ -309,22 +308,6 @@ class LivePage:
         return self._room is not None
 
 
-class PromptHttp(H11Protocol):
-    """Ends connections without a request after some seconds, or as many as may be open would keep others out."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        super().connection_made(transport)
-        self._patience = self.loop.call_later(_PATIENCE, self._end_if_silent)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._patience.cancel()
-        super().connection_lost(exc)
-
-    def _end_if_silent(self) -> None:
-        if self.cycle is None:
-            self.transport.close()
-
-
 class PageServer(uvicorn.Server):
     """Serves a live page on a socket that listens already."""
 
@@ -338,32 +321,6 @@ class PageServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._page.end()
         await super().shutdown(sockets)
-
-
-class Guard:
-    """Refuses requests that `access` does not allow, and adds its headers to every answer."""
-
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self._app, self._access = app, access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        query = scope.get("query_string", b"").decode("latin-1")
-        more = [(name.lower().encode(), value.encode()) for name, value in self._access.headers().items()]
-
-        async def guarded(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", []), *more]}
-            await send(message)
-
-        refusal = self._access.refusal(scope["method"], headers, query)
-        if refusal is not None:
-            await _json({"error": refusal[1]}, refusal[0])(scope, receive, guarded)
-            return
-        await self._app(scope, receive, guarded)
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -396,16 +353,8 @@ def _actions(asked: dict[str, Any]) -> list[int]:
     return value
 
 
-def _encoded(content: Any) -> bytes:
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _json(content: Any, status: int = 200) -> Response:
-    return Response(_encoded(content), status, media_type="application/json")
-
-
 async def _refused(request: Request, error: Exception) -> Response:
     status = 503 if isinstance(error, ServerEnds | TooBusy) else 400
     if isinstance(error, NotFound | games.NoSuchGame | FileNotFoundError):
         status = 404
-    return _json({"error": hide(str(error))}, status)
+    return in_json({"error": hide(str(error))}, status)

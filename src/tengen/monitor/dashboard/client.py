@@ -50,10 +50,11 @@ class StatusClient(abc.ABC):
         self._writer: asyncio.WriteTransport | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._task: asyncio.Task[None] | None = None
+        self._asked = False  # whether the process was asked to end
 
     async def start(self) -> None:
         if not self.alive:
-            self.alive = True
+            self.alive, self._asked = True, False
             self.hear(ProcessStarted(self._beginning))
             self._task = asyncio.create_task(self._live())
 
@@ -65,7 +66,16 @@ class StatusClient(abc.ABC):
         return True
 
     def ask_to_end(self) -> bool:
+        self._asked = True
         return self.send(Shutdown()) or self.signal(signal.SIGTERM)
+
+    def leave(self) -> None:
+        """Let a process that cannot go on without the dashboard end, and wait for that; in any thread."""
+        if self._process is None or self.stays:
+            return
+        if not self._asked:
+            self.signal(signal.SIGTERM)
+        self._process.wait()
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal to the process, if the dashboard started it and it runs."""
@@ -133,7 +143,10 @@ class ChildClient(StatusClient):
         self._command = list(command)
 
     def ask_to_end(self) -> bool:
-        return super().ask_to_end() if self.orders else self.signal(signal.SIGINT)
+        if self.orders:
+            return super().ask_to_end()
+        self._asked = True
+        return self.signal(signal.SIGINT)
 
     async def _run(self) -> ProcessEnded:
         self._process = process = subprocess.Popen(
