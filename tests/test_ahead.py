@@ -17,6 +17,7 @@ def test_what_has_begun_is_waited_for_and_the_rest_is_left_to_the_first_call() -
     with Ahead() as threads:
         busy = [threads.call(slow) for _ in range(ahead._MOST)]  # as many as there may be threads, at least
         begun.wait(60)
+        assert threads.compiles
         waiting = threads.call(lambda: called.append("late"))
         ahead.finish_begun(waiting)  # does not wait for a thread
         assert called == []
@@ -25,4 +26,5 @@ def test_what_has_begun_is_waited_for_and_the_rest_is_left_to_the_first_call() -
         assert called[:1] == ["slow"]
         for jobs in busy:
             ahead.finish(jobs)
+        assert not threads.compiles
     assert "late" not in called

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
+from weakref import WeakSet
 
 import jax
 
@@ -21,17 +22,28 @@ class Ahead(contextlib.AbstractContextManager):
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(min(_MOST, max(len(cores()), 2)), "compiling")
+        self._jobs: WeakSet[Future[Any]] = WeakSet()  # results are not kept for its sake
 
     def __exit__(self, *problem: object) -> None:
         self._threads.shutdown(cancel_futures=True)
 
+    @property
+    def compiles(self) -> bool:
+        """Whether something is being compiled, which nothing can interrupt."""
+        return any(job.running() for job in self._jobs)
+
     def compile(self, programs: Iterable[Any]) -> Jobs:
         """Compile lowered programs; each is traced here, by the iterator, while those before it are compiled."""
-        return tuple(self._threads.submit(program.compile) for program in programs)
+        return tuple(self._submit(program.compile) for program in programs)
 
     def call(self, function: Callable[[], object]) -> Jobs:
         """Call a function that traces and compiles, in a thread."""
-        return (self._threads.submit(function),)
+        return (self._submit(function),)
+
+    def _submit(self, function: Callable[[], object]) -> Future[Any]:
+        job = self._threads.submit(function)
+        self._jobs.add(job)
+        return job
 
 
 def done(jobs: Jobs) -> bool:
