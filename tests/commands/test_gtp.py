@@ -39,6 +39,7 @@ def test_answers_come_out_and_into_the_log(
     assert answers[2] in log
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
 def test_a_log_on_a_full_disk_ends_no_game(
     net: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

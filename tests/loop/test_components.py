@@ -80,7 +80,7 @@ def test_rows_for_katago_keep_their_format_while_games_go_on() -> None:
     go += ("selfplay.value_horizon=0", "selfplay.games=8")
     made = Components(config.load("go5", [*go, "search.score_weight=0"]))
     playing = made.playing
-    with pytest.raises(OptionError, match="search.score_weight above 0; start again"):
+    with pytest.raises(OptionError, match="search.score_weight above 0: stop the run"):
         made.change(config.load("go5", [*go, "search.score_weight=0.4"]))
     assert made.playing is playing
     assert made.change(config.load("go5", [*go, "search.score_weight=0", "search.simulations=20"]))

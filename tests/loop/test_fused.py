@@ -9,6 +9,7 @@ import shutil
 import threading
 import xml.etree.ElementTree as xml
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ import orbax.checkpoint as ocp
 import pytest
 
 from tengen import ahead, files, match
+from tengen.config import load
 from tengen.data.format.chunk import read_chunk
 from tengen.data.format.identity import GameIdentity
 from tengen.data.records.records import load_records
@@ -557,3 +559,20 @@ def test_a_run_whose_self_play_stays_as_it_is_keeps_the_budgets_of_its_searches(
     loop._take_changes()
     assert said == ["self-play stays as it is: too little memory"]
     assert loop.config == tiny("train.lr_scale=0.5")
+
+
+@pytest.mark.slow
+def test_a_run_that_writes_for_katago_counts_everything_once(tmp_path: Path) -> None:
+    go = ("game.size=3", "game.observation=katago", "net.heads=[score]", "net.name=b1c8", "net.growth=[]")
+    go += ("data.format=katago", "selfplay.value_horizon=0", "selfplay.games=8", "selfplay.full_share=1")
+    config = load("go5", [*go, "data.chunk_rows=100", "goal.rows=300", "rating.references=[]", "rating.earlier=0"])
+    for rows in (300, 600):
+        config = replace(config, goal=replace(config.goal, rows=rows))
+        with Fused(config, tmp_path, Listener()) as loop:
+            loop.prepare()
+            before = loop.counts.rows
+            loop.run(never)
+            after = loop.counts.rows
+        there = Store(tmp_path / "selfplay").listing().rows
+        assert (before >= rows // 2) == (rows == 600)
+        assert after == there >= rows

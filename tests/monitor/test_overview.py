@@ -177,12 +177,13 @@ def test_one_that_diverged(tmp_path: Path) -> None:
     assert overview.summarise(tmp_path, [], {}).state == "stopped"
 
 
-def test_a_daemon_has_no_end_and_goes_on_as_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["daemon", "network"])
+def test_a_daemon_has_no_end_and_goes_on_as_one(tmp_path: Path, kind: str) -> None:
     (tmp_path / "train" / "main").mkdir(parents=True)
     a_run(tmp_path, 300.0)
     (tmp_path / metrics.NAME).rename(tmp_path / "train" / "main" / metrics.NAME)
     with metrics.Metrics(tmp_path / "train" / "main") as file:
-        file.write("network", {"rows": 900, "steps": 40})
+        file.write(kind, {"rows": 900, "steps": 40})
     for parts in ((), (driver("daemon", alive=False),)):
         lines = head(overview.summarise(tmp_path, parts, {"games": 0, "rows": 900}))
         assert lines[1] == f"how far:  0 games, 900 rows, {55 if parts else 40} steps"

@@ -113,7 +113,7 @@ def test_damaged_checkpoints(tmp_path: Path) -> None:
     trainer.save(tmp_path / "other")
     wider = train.DQNTrainer(small(*_CHAIN, "host.net.name=mlp1x8"), game=Chain())
     with pytest.raises(
-        TengenError, match="of another network or optimiser, buffer, n_step or number of games than this one"
+        TengenError, match="of another network or optimiser, buffer, n_step, number of games or extra than this"
     ):
         wider.load(tmp_path / "other")
 

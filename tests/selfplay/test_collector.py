@@ -243,6 +243,7 @@ def test_every_row_for_katago_follows_from_its_game(tmp_path: Path) -> None:
         for each in played:
             found.add(each, 0.0)
         found.flush()
+    assert found.chunk == Store(store.folder).last() >= 0, "a checkpoint knows what it counts"
     known = {int(n): (each, place) for each in played for place, n in enumerate(each.number[:, 1])}
     rows = {
         (int(n), int(ply)): {name: values[place] for name, values in each.rows.items()}

@@ -235,10 +235,10 @@ def test_events_tell_which_run_has_changed(server: Serving, base: Path) -> None:
 
 
 def test_connections_that_ask_for_nothing_end(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_PATIENCE", 0.2)
     with serving(base.parent) as server:
         stream = urllib.request.urlopen(f"{server.address}/api/events", timeout=LONG)
         assert stream.readline() == b"retry: 3000\n"
+        monkeypatch.setattr(http, "_PATIENCE", 0.2)
         place = urllib.parse.urlsplit(server.address)
         for half in (b"", b"GET / HT"):
             with socket.create_connection((place.hostname, place.port), LONG) as silent:

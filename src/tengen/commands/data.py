@@ -1,6 +1,7 @@
 """`tengen data`: rows from games that others played, and the content of a chunk."""
 
 import sys
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,9 @@ def _wanted(name: str, files: list[Path]) -> tuple[Any, Any, int]:
     from tengen.data.format.rows import RowFormat
     from tengen.data.records.records import Record, read_each
 
-    if games.is_name(name) and name not in source.shipped():
-        options = {}
+    if games.is_name(name):
+        # Many games are also a configuration, which may have other options.
+        options = asdict(configuration.load(name).game.options) if name in source.shipped() else {}
         if name == "go":
             found = (each for path in files for each in read_each(path) if isinstance(each, Record))
             options["size"] = max((each.options["size"] for each in found if each.game == "go"), default=19)

@@ -128,6 +128,8 @@ class DaemonSession:
             self._say("info", f"going on from step {self.trainer.step:,}, network {self.place.networks + 1:,}")
         self.uploads = self._closing.enter_context(Uploads(base, self.settings.upload, self._say))
         self.made = tuple(_made(base))
+        with contextlib.suppress(TengenError):  # so that people can tell whose run this is
+            self._metrics.write("daemon", {"rows": self.trainer.bucket.rows, "steps": self.trainer.step})
         self.waits_for = ""  # while training: what its batches wait for
         self._batches = BatchCutter(config.train.batch, partial(self._next, "train", _LOOK))
         self._rejected = 0  # files that were reported

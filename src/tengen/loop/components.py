@@ -14,6 +14,7 @@ from tengen.data.format.rows import Rows, blank
 from tengen.data.store import buffer
 from tengen.data.store.buffer import RowBuffer
 from tengen.errors import OptionError
+from tengen.gpu import program
 from tengen.jax_setup import device_memory
 from tengen.selfplay.driver import SelfplayDriver
 from tengen.train.alpha_zero import AlphaZeroConfig, AlphaZeroTrainer
@@ -143,9 +144,11 @@ def session_key(config: Config, session: int = 0) -> jax.Array:
 
 def check_change(playing: SelfplayDriver, before: SelfplayDriver) -> None:
     """OptionError if self-play cannot go on with changed settings: for lack of memory, or because rows would differ."""
+    if playing.config.search.kernels == "gpu" and not program.runs_here():
+        raise OptionError("search.kernels: expected auto or plain, because there is no GPU here, got gpu")
     if playing.played_form != before.played_form:
-        what = "rows for KataGo have scores of searches only with a search.score_weight above 0"
-        raise OptionError(f"{what}; start again to play with another one")
+        what = "rows for KataGo have the scores of searches only with a search.score_weight above 0"
+        raise OptionError(f"{what}: stop the run, and start it again to play with that")
     check_fits("self-play", playing.lanes.bytes_needed(), "`tengen set` a lower search.simulations")
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tengen.data.format.chunk import read_meta
+from tengen.data.format.chunk import CorruptChunk, UnreadableChunk, read_meta
 from tengen.data.format.identity import GameIdentity
 from tengen.data.format.rows import RowFormat, Rows
 from tengen.data.store.store import Store
@@ -84,7 +84,10 @@ def since(counts: RunCounts, last: int, store: Store) -> RunCounts:
     for chunk in store.chunks():
         if not last < chunk.number <= newest:  # others are counted already, or were not made by this run
             continue
-        meta = read_meta(chunk.path, count=True)
+        try:
+            meta = read_meta(chunk.path, count=True)
+        except (CorruptChunk, UnreadableChunk):  # nobody can learn from it, and whoever tries says so
+            continue
         # Chunks from elsewhere, and those of other formats, have no sessions.
         finished, evaluations = (_number(meta.more.get(key)) for key in ("finished", "evaluations"))
         counts = counts.plus(max(int(finished), meta.games), meta.rows, evaluations)

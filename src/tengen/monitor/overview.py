@@ -161,8 +161,8 @@ def summarise(
             supervised = Store(base / totals.SELFPLAY).is_imported
     alive = any(part.alive for part in parts)
     driver = next((part for part in parts if part.kind in DRIVERS and part.alive == alive), None)
-    # A daemon writes lines about its networks, and no goal ends it.
-    daemon = driver.kind == "daemon" if driver else line is not None and line.get("kind") == "network"
+    # A daemon writes lines about itself and its networks, and no goal ends it.
+    daemon = driver.kind == "daemon" if driver else line is not None and line.get("kind") in ("daemon", "network")
     message = "" if alive else diverged.read(base)
     state: State = "running" if alive else "killed" if parts else "stopped" if line else "new"
     state = "diverged" if message else state

@@ -178,8 +178,7 @@ class Collector:
             self.written_rows += rows
 
         self._writer.put(job, path)
-        if self._format != "katago":
-            self.chunk = int(path.name.partition("-")[0])
+        self.chunk = int(path.name.partition("-")[0])
 
     def _for_lc0(self, finished: Finished) -> Iterator[np.ndarray]:
         cut = (np.asarray(finished.length) >= self._game.max_moves) & (np.asarray(finished.result) == 0)

@@ -1,6 +1,7 @@
 """The chunks of a run, in the order in which they were made."""
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -260,7 +261,10 @@ def test_files_for_katago_have_numbers_too(tmp_path: Path) -> None:
     store = Store(tmp_path, "a_1")
     write_chunk(store.reserve("net"), made.FORM, made.rows(2, 0), made.GAME, network="net")
     for_katago = store.reserve("net", "katago")
-    assert for_katago == tmp_path / "net" / "tdata" / "0000000001-ax1.npz"  # without KataGo's mark of unfinished files
+    assert for_katago.parent == tmp_path / "net" / "tdata"
+    assert re.fullmatch(
+        r"0000000001-[0-9a-f]{8}\.npz", for_katago.name
+    )  # no underscore: KataGo's unfinished files have
     write_arrays(for_katago, made_arrays(4))
     assert [(item.number, item.foreign) for item in Store(tmp_path).chunks()] == [(0, False), (1, True)]
     assert Store(tmp_path).last() == 1

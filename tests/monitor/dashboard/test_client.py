@@ -226,3 +226,33 @@ def test_one_that_stays_tells_of_its_end(tmp_path: Path) -> None:
         await client.close()
 
     asyncio.run(main())
+
+
+_CHATTY = """
+import signal, sys
+def end(number, frame):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+    sys.stdout.write("x" * 1_000_000)  # more than a pipe holds
+    sys.exit(3)
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_child_ends_although_nobody_reads_it_and_is_asked_once(asked: bool) -> None:
+    client = ChildClient([])
+    client._process = process = subprocess.Popen([sys.executable, "-c", _CHATTY], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        if asked:
+            assert client.ask_to_end()
+            assert client.ask_to_end()
+        client.leave()
+        assert process.wait(LONG) == 3
+    finally:
+        process.kill()
+        process.stdout.close()

@@ -1,6 +1,6 @@
 """The chunks of a run: RUN/selfplay/<network>/<number>-<worker>.npz.
 
-In KataGo's format they are RUN/selfplay/<network>/tdata/<number>-<worker>.npz, next to files with other names, which
+In KataGo's format they are RUN/selfplay/<network>/tdata/<number>-<random>.npz, next to files with other names, which
 KataGo wrote. Games in Lc0's format are <network>/lc0/<number>-<worker>-<game>.gz: those written together have a number.
 
 Numbers count through the whole run (docs/data.md). If two workers take the same one at the same moment, their names
@@ -10,6 +10,7 @@ chunks are in the order of their times of change, as KataGo orders them.
 
 import contextlib
 import re
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,8 +94,8 @@ class Store:
         if not is_network(network):
             raise OptionError(f"network: expected a name that a folder can have, got {network!r}")
         self._last = self.last() + 1
-        if kind == "katago":  # which takes names with an underscore for unfinished files
-            return self.folder / network / katago.FOLDER / f"{self._last:010d}-{self.worker.replace('_', 'x')}.npz"
+        if kind == "katago":  # people put the files of several runs together
+            return self.folder / network / katago.FOLDER / f"{self._last:010d}-{secrets.token_hex(4)}.npz"
         name = f"{self._last:010d}-{self.worker}"
         return self.folder / network / (f"{LC0}/{name}.gz" if kind == LC0 else f"{name}.npz")
 

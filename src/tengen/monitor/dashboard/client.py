@@ -7,8 +7,10 @@ import abc
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -50,7 +52,7 @@ class StatusClient(abc.ABC):
         self._writer: asyncio.WriteTransport | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._asked = False  # whether the process was asked to end
+        self._asked, self._asking = False, threading.Lock()  # whether the process was asked to end
 
     async def start(self) -> None:
         if not self.alive:
@@ -66,16 +68,30 @@ class StatusClient(abc.ABC):
         return True
 
     def ask_to_end(self) -> bool:
-        self._asked = True
+        """Ask the process to write everything and end, once: a second time would end it at once. False: it cannot."""
+        with self._asking:
+            self._asked = self._asked or self._ask()
+            return self._asked
+
+    def _ask(self) -> bool:
         return self.send(Shutdown()) or self.signal(signal.SIGTERM)
 
     def leave(self) -> None:
-        """Let a process that cannot go on without the dashboard end, and wait for that; in any thread."""
-        if self._process is None or self.stays:
+        """Let a process that cannot go on without the dashboard end, and wait for that; in a thread of its own.
+
+        What it says meanwhile is not heard, since the dashboard may not read any more, and a full pipe would stop it.
+        """
+        if (process := self._process) is None or self.stays:
             return
-        if not self._asked:
-            self.signal(signal.SIGTERM)
-        self._process.wait()
+        with self._asking:
+            if not self._asked:
+                self._asked = self.signal(signal.SIGTERM)
+        pipes = [pipe.fileno() for pipe in (process.stdout, process.stderr) if pipe is not None and not pipe.closed]
+        while process.poll() is None:
+            with contextlib.suppress(OSError):  # also if the dashboard has read it, or has closed the pipe
+                for pipe in select.select(pipes, [], [], _LOOK)[0]:
+                    if not os.read(pipe, _PIECE):
+                        pipes.remove(pipe)
 
     def signal(self, number: signal.Signals) -> bool:
         """Send a signal to the process, if the dashboard started it and it runs."""
@@ -142,11 +158,8 @@ class ChildClient(StatusClient):
         self.orders = orders
         self._command = list(command)
 
-    def ask_to_end(self) -> bool:
-        if self.orders:
-            return super().ask_to_end()
-        self._asked = True
-        return self.signal(signal.SIGINT)
+    def _ask(self) -> bool:
+        return super()._ask() if self.orders else self.signal(signal.SIGINT)
 
     async def _run(self) -> ProcessEnded:
         self._process = process = subprocess.Popen(
