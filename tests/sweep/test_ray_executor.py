@@ -231,6 +231,7 @@ def test_nodes_that_join_are_looked_at_however_many_trials_may_run() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # by Ray, in a process that may have used JAX
 def test_with_ray_itself_a_killed_worker_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     import signal
