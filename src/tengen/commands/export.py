@@ -61,7 +61,8 @@ def run(args: Namespace) -> int:
         from tengen.run import shipped
 
         if args.config in shipped.names() and not (base / "train").exists():
-            say(f"for a file of the network that comes with Tengen: tengen export {args.config} --format FORMAT OUT")
+            command = f"{words.program()} export {args.config} --format FORMAT OUT"
+            say(f"for a file of the network that comes with Tengen: {command}")
         if args.now:
             submit_checkpoint(base, name or "main")
         return ExportPart(config, base, stop, say, name=name)

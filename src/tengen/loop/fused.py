@@ -388,7 +388,7 @@ class Fused(RatedRun):
         self._checkpoint()
         self.session.wait()
         self._use_up(over)
-        self._show("done" + "; waiting for the compiler, which nothing can interrupt" * self._ahead.compiles)
+        self._show("done; waiting for the compiler" if self._ahead.compiles else "done")
         self.reporter.report(self._standing(), now=True)
         self._draw()
 

@@ -86,10 +86,11 @@ class StatusClient(abc.ABC):
         with self._asking:
             if not self._asked:
                 self._asked = self.signal(signal.SIGTERM)
-        pipes = [pipe.fileno() for pipe in (process.stdout, process.stderr) if pipe is not None and not pipe.closed]
+        # Copies, since the dashboard may close its own meanwhile.
+        pipes = [os.dup(pipe.fileno()) for pipe in (process.stdout, process.stderr) if pipe and not pipe.closed]
         while process.poll() is None:
-            with contextlib.suppress(OSError):  # also if the dashboard has read it, or has closed the pipe
-                for pipe in select.select(pipes, [], [], _LOOK)[0]:
+            for pipe in select.select(pipes, [], [], _LOOK)[0]:
+                with contextlib.suppress(BlockingIOError):  # the dashboard was quicker
                     if not os.read(pipe, _PIECE):
                         pipes.remove(pipe)
 
