@@ -12,8 +12,7 @@
 //
 // Defined by the caller: HEIGHT and WIDTH of the board, CHANNELS, LINES (1: a tile is a board of 8 x 8), GROUPS of boards (1 or 2)
 // that share the rows, TEAMS (1 or 2), TILES of a warpgroup, DEPTH (stages), LAG (stages between the teams; 0: as it comes),
-// SLICES (of 16 inputs in a stage, at most), ODD (whether the number of rows is odd, so that threads can read neighbouring channels
-// without conflicts) and ACTIVATION (0 relu, 1 mish, 2 silu).
+// SLICES (of 16 inputs in a stage, at most) and ACTIVATION (0 relu, 1 mish, 2 silu).
 
 constexpr int WARPGROUPS = TEAMS == 2 ? 2 : 3, ALL_ROWS = WARPGROUPS * TILES * 64;
 constexpr int WORKERS = WARPGROUPS * 128, TEAM = WORKERS / TEAMS, THREADS = WORKERS + 128;
@@ -24,7 +23,7 @@ constexpr int GROUP_ROWS = LINES ? ALL_ROWS / 64 * PITCH : ALL_ROWS / GROUPS;
 constexpr int LENGTH = (HEIGHT - 1) * STRIDE + WIDTH;  // rows from the first point of a board to its last
 constexpr int IN_GROUP = (GROUP_ROWS - LENGTH) / PITCH + 1;  // the last board of a group needs no empty line
 constexpr int BOARDS = GROUPS * IN_GROUP, IN_TEAM = BOARDS / TEAMS;
-constexpr int TRASH = HALO + GROUPS * (GROUP_ROWS + HALO), ROWS = TRASH + 1 | ODD;  // one row takes what empty ones would get
+constexpr int TRASH = HALO + GROUPS * (GROUP_ROWS + HALO), ROWS = TRASH + 1;  // one row takes what empty ones would get
 constexpr int SLICE = 16 * CHANNELS;  // numbers
 constexpr int SUMS = CHANNELS / 2, ALL_SLICES = CHANNELS / 16;
 static_assert(LENGTH <= GROUP_ROWS, "a board fits");

@@ -120,7 +120,6 @@ class PackedTower(nnx.Module):
                 TEAMS=plan.teams,
                 TILES=plan.tiles,
                 STREAM_ROWS=plan.stream,
-                ODD=False,
                 DEPTH=plan.depth,
                 LAG=plan.depth // 2,
                 SLICES=plan.slices,
