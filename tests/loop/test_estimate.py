@@ -82,7 +82,7 @@ def test_memory_and_disk() -> None:
         "together  3.1 MB of 2.1 GB",
     ]
     assert list(describe_memory({"rows": 2**40}, None))[-1] == "together  1.1 TB"
-    assert describe_disk(1024) == "100,000 rows take 102.4 MB on the disk"
+    assert describe_disk(1024) == "100,000 rows take at most 102.4 MB on the disk"
 
 
 def test_a_cluster_and_where_it_saturates() -> None:

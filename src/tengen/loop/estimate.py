@@ -159,7 +159,7 @@ def describe_memory(parts: Mapping[str, int], there: int | None) -> Iterator[str
 
 
 def describe_disk(row_bytes: int) -> str:
-    return f"{ROWS:,} rows take {in_bytes(ROWS * row_bytes)} on the disk"
+    return f"{ROWS:,} rows take at most {in_bytes(ROWS * row_bytes)} on the disk"
 
 
 def _goal(estimate: Estimate, config: Config) -> str:

@@ -405,8 +405,30 @@ def test_fields_that_are_nearly_all_zeros_are_compressed(tmp_path: Path) -> None
     assert peek_meta(tmp_path / "x.npz") == wrote
 
 
+def test_fields_that_shrink_are_compressed_unless_that_is_not_wanted(tmp_path: Path) -> None:
+    game, count = games.make("go", size=9), 2000
+    form = RowFormat.of(game, ())
+    rng = np.random.default_rng(1)
+    rows = {name: np.zeros((count, *shape), dtype) for name, (shape, dtype) in form.fields.items()}
+    rows["outcome"][:, 1] = 1
+    rows["policy"][:] = rng.multinomial(64, np.full(82, 1 / 82), count) / 64
+    packed: dict[bool | None, dict[str, int]] = {}
+    for compress in (None, False, True):
+        path = tmp_path / f"{compress}.npz"
+        wrote = write_chunk(path, form, rows, GameIdentity.of(game), network="n", compress=compress)
+        assert made.same(read_chunk(path, form, GameIdentity.of(game))[0], rows)
+        assert peek_meta(path) == wrote
+        with zipfile.ZipFile(path) as archive:
+            packed[compress] = {info.filename: info.compress_size for info in archive.infolist()}
+    assert packed[False]["policy.npy"] > 164 * count
+    assert packed[None]["policy.npy"] < 0.5 * packed[False]["policy.npy"]
+    assert packed[None]["ply.npy"] == packed[False]["ply.npy"], "small fields stay as they are"
+    assert packed[True]["ply.npy"] < packed[None]["ply.npy"]
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.uint8])
-def test_large_fields_of_round_numbers_are_not_taken_for_zeros(dtype: Any) -> None:
-    ones = np.ones(1 << 22, dtype).view(np.uint8)  # a step of 2 or 4 bytes would meet their low bytes only
-    assert not chunk._is_sparse(ones)
-    assert chunk._is_sparse(np.zeros_like(ones))
+def test_whether_bytes_shrink_is_told_by_a_sample(dtype: Any) -> None:
+    zeros = np.zeros(1 << 20, dtype).view(np.uint8)
+    assert chunk._shrinks(zeros, 0.15)
+    assert not chunk._shrinks(np.random.default_rng(1).integers(0, 256, 1 << 20, np.uint8), 0.65)
+    assert not chunk._shrinks(zeros[: 1 << 15], 0.65), "too few bytes to be worth it"
