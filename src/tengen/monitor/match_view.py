@@ -37,7 +37,9 @@ class MatchView(View):
     def line(self) -> str:
         folder, standing = self._folder, self._standing
         passed = self._now() - self._began
-        words = [f"{len(folder.played)} of {folder.games} games"]
+        # Games of a round that is under way are not in the folder yet.
+        ended = max(len(folder.played), standing.finished if standing else 0)
+        words = [f"{ended} of {folder.games} games"]
         result = folder.result
         if result.games:
             name = folder.names[0] if len(folder.names[0]) <= _NAME else f"{folder.names[0][: _NAME - 3]}..."
@@ -49,7 +51,7 @@ class MatchView(View):
         if standing is not None and standing.compiling:
             words.append("compiling")
         words.append(clock(passed))
-        new, left = len(folder.played) - self._before, len(folder.missing)
+        new, left = ended - self._before, folder.games - ended
         if new and left:
             words.append(f"{clock(passed / new * left)} left")
         return ", ".join(words)
