@@ -36,7 +36,7 @@ def test_games_that_ended_in_a_round_count_before_it_is_kept(tmp_path: Path) -> 
     watch = MatchView(book(tmp_path), lambda: now)
     now = 30.0
     watch.update(MatchStanding(3, 5, 70))
-    assert watch.line() == "3 of 10 games, 5 under way, 70 moves, 00:00:30, 00:01:10 left"
+    assert watch.line() == "3 of 10 games, 5 under way, 70 moves, 00:00:30"
 
 
 def test_plain_lines_come_now_and_then(tmp_path: Path) -> None:

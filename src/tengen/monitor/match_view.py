@@ -51,7 +51,8 @@ class MatchView(View):
         if standing is not None and standing.compiling:
             words.append("compiling")
         words.append(clock(passed))
-        new, left = ended - self._before, folder.games - ended
+        # The games of a round end together, so the first of them say little about how long the others take.
+        new, left = len(folder.played) - self._before, len(folder.missing)
         if new and left:
             words.append(f"{clock(passed / new * left)} left")
         return ", ".join(words)
