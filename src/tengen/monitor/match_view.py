@@ -51,7 +51,7 @@ class MatchView(View):
         if standing is not None and standing.compiling:
             words.append("compiling")
         words.append(clock(passed))
-        # The games of a round end together, so the first of them say little about how long the others take.
+        # From whole rounds: games that end early say little about how long the others take.
         new, left = len(folder.played) - self._before, len(folder.missing)
         if new and left:
             words.append(f"{clock(passed / new * left)} left")

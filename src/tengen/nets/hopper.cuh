@@ -11,7 +11,7 @@
 // two tiles each, work on all boards together.
 //
 // Defined by the caller: HEIGHT and WIDTH of the board, CHANNELS, LINES (1: a tile is a board of 8 x 8), GROUPS of boards (1 or 2)
-// that share the rows, TEAMS (1 or 2), TILES of a warpgroup, DEPTH (stages), LAG (stages between the teams; 0: as it comes),
+// that share the rows, TEAMS (1 or 2), TILES of a warpgroup, DEPTH (stages), LAG (stages between the teams),
 // SLICES (of 16 inputs in a stage, at most) and ACTIVATION (0 relu, 1 mish, 2 silu).
 
 constexpr int WARPGROUPS = TEAMS == 2 ? 2 : 3, ALL_ROWS = WARPGROUPS * TILES * 64;
@@ -137,7 +137,7 @@ __device__ inline void team_sync(int team) { asm volatile("bar.sync %0, %1;" ::"
 __device__ inline void written_for_tensor_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 // The second team begins a convolution after the first one has issued LAG stages of it.
 __device__ inline void stay_apart(int team, int stage) {
-  if (TEAMS == 2 && LAG) {
+  if (TEAMS == 2) {
     if (team == 0 && stage == LAG) asm volatile("bar.arrive 3, %0;" ::"n"(WORKERS) : "memory");
     if (team == 1 && stage == 0) asm volatile("bar.sync 3, %0;" ::"n"(WORKERS) : "memory");
   }

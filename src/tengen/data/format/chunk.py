@@ -221,9 +221,9 @@ def pack(
 ) -> None:
     """Write a chunk into an open file; `fields` come in the order of the row format, and are taken one at a time.
 
-    With `compress` None, fields are compressed quickly if that is worthwhile, or an hour of self-play on a GPU would
-    fill most disks. Even without `compress`, those that are nearly all zeros are, such as the policies of chess: that
-    is faster than writing them.
+    With `compress` None, fields are compressed quickly if that is worthwhile, because a GPU may play tens of gigabytes
+    of rows in an hour. Even without `compress`, those that are nearly all zeros are, such as the policies of chess:
+    that is faster than writing them.
     """
     text = np.frombuffer(json.dumps(meta.to_dict(), allow_nan=False).encode(), np.uint8)
     share = _WORTHWHILE if compress is None else _SPARSE
