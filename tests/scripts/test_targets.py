@@ -1,0 +1,102 @@
+"""What the policies of searches are worth at recorded positions."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from flax import nnx
+
+from benchmarks import targets
+from tengen import games, nets
+from tengen.config.settings.search import SearchSettings
+from tengen.data.records.records import Record, file_name, save_records
+from tengen.errors import TengenError
+from tengen.nets import saving
+from tengen.nets.evaluators import evaluator
+
+GAME = games.make("tic_tac_toe")
+#  X X .
+#  O O .   X moves: 2 wins at once, 5 draws at least, everything else loses to 5
+#  . . .
+OPEN = Record.of(GAME, [0, 3, 1, 4, 2], players=("a", "b"), result=1.0)
+
+
+@pytest.fixture(scope="module")
+def evaluate() -> Any:
+    function, parameters = evaluator(nets.build(nets.spec("b1c8", ()), GAME, nnx.Rngs(0), dtype="float32"))
+    return jax.tree_util.Partial(function, parameters)
+
+
+@pytest.fixture(scope="module")
+def states(evaluate: Any) -> Any:
+    return targets.positions(GAME, evaluate, [OPEN] * 3, 2, (4, 5))
+
+
+def test_positions_are_those_after_the_moves_of_a_record(states: Any) -> None:
+    legal = np.asarray(jax.vmap(GAME.legal_actions)(states))
+    assert legal.shape == (2, 9), "no more than were asked for"
+    assert [np.flatnonzero(row).tolist() for row in legal] == [[2, 5, 6, 7, 8]] * 2
+
+
+def test_games_that_are_too_short_have_no_position(evaluate: Any) -> None:
+    with pytest.raises(TengenError, match="no game of tic_tac_toe with more than 5 moves"):
+        targets.positions(GAME, evaluate, [OPEN], 2, (5, 6))
+
+
+def test_a_move_is_worth_what_follows_it(evaluate: Any, states: Any) -> None:
+    worths = targets.moves_worths(GAME, evaluate, states, 400)
+    assert np.isneginf(worths[:, [0, 1, 3, 4]]).all(), "no legal moves"
+    assert (worths[:, 2] == 1).all(), "X has won"
+    assert (worths[:, [6, 7, 8]] < -0.8).all(), "O wins by 5"
+    assert ((worths[:, 5] > -0.5) & (worths[:, 5] < 1)).all()
+
+
+@pytest.mark.parametrize("algorithm", ["gumbel", "puct"])
+def test_a_search_finds_the_winning_move(evaluate: Any, states: Any, algorithm: Any) -> None:
+    settings = SearchSettings(algorithm=algorithm, simulations=32, value_scale=1.0, value_range=2.0)
+    found = targets.searched(GAME, evaluate, states, settings, seeds=2)
+    assert found.code.shape == found.improved.shape == (2, 2, 9)
+    for policies in found:
+        np.testing.assert_allclose(policies.sum(-1), 1, atol=1e-5)
+        assert (policies.argmax(-1) == 2).all()
+    if algorithm == "gumbel":
+        np.testing.assert_allclose(found.code, found.improved, atol=1e-6)
+
+
+def test_regret_is_what_a_policy_loses() -> None:
+    worths = np.array([[0.5, 0.0, -np.inf], [0.2, 0.4, 0.4]])
+    one = np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
+    other = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    found = targets.judged(np.stack([one, other]), worths)
+    assert found.drawn == pytest.approx(np.mean([0.25, 0, 0.2, 0]))
+    assert found.likeliest == pytest.approx(0.05)
+    assert found.learned == pytest.approx(0.1), "on average the first move has half in the second position"
+    assert found.blind == 0
+    assert found.entropy == pytest.approx(np.log(2) / 2, abs=1e-6)
+    assert found.spread > 0
+    assert targets.judged(np.stack([one, one]), worths).spread == pytest.approx(0)
+    assert targets.judged(one[None], worths[:, [1, 0, 2]]).blind == 0
+    assert targets.judged(np.array([[[0, 1.0, 0]]]), worths[:1]).blind == 1
+
+
+def test_the_command_prints_a_line_for_each_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = saving.save(nets.build(nets.spec("b1c8", ()), GAME, nnx.Rngs(0)), tmp_path / "net", GAME)
+    file = tmp_path / file_name("games", GAME.name)
+    save_records(file, [OPEN])
+    words = [str(file), str(net), "--config", "tic_tac_toe", "--plies", "3", "3", "--reference", "8"]
+    words += ["--search", "short", "simulations=4", "--search", "puct", "algorithm=puct", "simulations=8"]
+    monkeypatch.setattr("sys.argv", ["targets.py", *words])
+    assert targets.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "1 positions, 6 moves"
+    assert [line.split(":")[0] for line in lines[1:]] == [
+        *("short, code", "short, improved"),
+        *("puct, code", "puct, improved"),
+    ]
+    monkeypatch.setattr("sys.argv", ["targets.py", *words[:-1], "simulations=none"])
+    assert targets.main() == 1
+    assert "search.simulations" in capsys.readouterr().err
