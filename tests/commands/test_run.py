@@ -14,6 +14,7 @@ from tengen import nets
 from tengen.commands import main
 from tengen.config import load
 from tengen.data.store.store import Store
+from tengen.files import lock
 from tengen.loop.launching import RunRequest, strength_words
 from tengen.match.ratings import fit
 from tengen.match.results import MatchResult
@@ -39,6 +40,17 @@ def has_checkpoint(base: Path) -> bool:
 
 def rows(base: Path) -> int:
     return Store(base / "selfplay").listing().rows
+
+
+def test_a_run_of_another_process_is_found_before_the_device_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("tengen.jax_setup.device_problem", lambda: asked.append("device"))
+    with lock.locked(tmp_path):
+        assert main(arguments(tmp_path)) == 2
+    assert f"{tmp_path}: is being used by process" in capsys.readouterr().err
+    assert not asked, "the other process has the memory of the device"
 
 
 @pytest.mark.slow

@@ -84,6 +84,10 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
     request = replace(request, config=config)
     for note in (*notes, *_not_growing(request)):
         print(note, file=sys.stderr)
+    if request.mode in ("fused", "cluster") and request.base.is_dir():
+        # Another process that has this run is an error before JAX asks for the device's memory, which that one has.
+        with lock.locked(request.base):
+            pass
     # A device that does not work is an error before there is a run directory.
     if request.mode == "async":
         check_device_elsewhere()
