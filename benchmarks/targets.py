@@ -3,13 +3,20 @@
     python benchmarks/targets.py GAMES.sgf NET --config go9 --search g16 --search g32 simulations=32 considered=8 \\
         --search p32 algorithm=puct simulations=32
 
-Every move of every position is searched on its own first (PUCT without noise, `--reference` simulations each): what it
-is worth. A policy's regret is how much less than the best move its moves are worth, with values from -1 to 1: for a
-move that is drawn from it, for its likeliest move, and for the likeliest one on average over `--seeds` searches, which
-is what a network can learn. `blind`: how often that average gives the best move less than one in a hundred.
+Every move of every position is searched on its own first (PUCT without noise and points, `--reference` simulations
+each): what it is worth, from -1 to 1. The best of these many values is too high, so that every regret is, by as much.
 
-Each `--search` has a name and settings of the section `search`, besides those of the configuration. The column
-`improved` is the same search's visits and values turned into a policy as Gumbel's searches do it.
+Each `--search` has a name and settings of the section `search`, besides those of the configuration. Its `target` is the
+policy that self-play learns from; `improved` is a policy made of the same visits and values as Gumbel's searches make
+theirs. The first line is the network's own policy. What is printed of each:
+
+    drawn      how much less than the best move a move is worth that is drawn from the policy, with a standard error,
+               and in brackets the difference from the first search's target
+    likeliest  the same for its likeliest move
+    learned    the same for the likeliest move on average over `--seeds` searches, which a network can learn
+    blind      how often that average gives the best moves less than one in a hundred
+    entropy    of the policy, in nats
+    apart      how far the policies of single searches are from their average (KL divergence, in nats)
 """
 
 import argparse
@@ -27,21 +34,23 @@ from jax import Array, lax
 
 from tengen import config, search
 from tengen.config.settings.search import SearchSettings
+from tengen.data.format.identity import plain_options
 from tengen.data.records.records import Record, load_records
 from tengen.errors import TengenError
 from tengen.games.core import Game
 from tengen.jax_setup import keep_compiled
-from tengen.nets import saving
-from tengen.nets.evaluators import evaluator
+from tengen.nets import evaluators
 from tengen.run import networks
 from tengen.search import selection
 from tengen.search.walk import row_at
+from tengen.words import counted
 
 _AT_ONCE = 256  # moves that are searched at once for the reference
 _SURE = 0.9  # positions that the network judges beyond this are left out
 _UNLIKELY = 0.01
 _TINY = 1e-9
-_NO_OTHERS = "selfplay.cheap_simulations=1", "selfplay.stages=[]"  # may not be more than `search.simulations`
+_NO_OTHERS = "selfplay.cheap_simulations=1", "selfplay.stages=[]"  # these may not exceed `search.simulations`
+_FREE = {"komi": None, "observation": None}  # options in which games and network may differ
 
 Evaluate = Callable[[Any], Any]
 
@@ -49,54 +58,70 @@ Evaluate = Callable[[Any], Any]
 class Policies(NamedTuple):
     """What searches of all positions found: [S, N, A], one entry for each seed."""
 
-    code: np.ndarray  # the policy that self-play would learn
+    target: np.ndarray
     improved: np.ndarray
 
 
 class Judgement(NamedTuple):
-    """Means over the positions, with the standard error of the first."""
+    """See above; `drawn` is [N], the others are means."""
 
-    drawn: float
-    error: float
+    drawn: np.ndarray
     likeliest: float
     learned: float
     blind: float
     entropy: float
-    spread: float  # how far the policies of single searches are from their average, in nats
+    apart: float
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("games", type=Path, help="a file of records, as `tengen match` writes them")
     parser.add_argument("net", help="a network or a run")
-    parser.add_argument("--config", required=True, help="whose section `search` the searches begin with")
-    parser.add_argument("--search", nargs="+", action="append", required=True, metavar=("NAME", "KEY=VALUE"))
-    parser.add_argument("--positions", type=int, default=160)
-    parser.add_argument("--plies", type=int, nargs=2, default=(6, 60), metavar=("FIRST", "LAST"))
-    parser.add_argument("--reference", type=int, default=40, help="simulations for each move (%(default)s)")
-    parser.add_argument("--seeds", type=int, default=3, help="searches of each kind (%(default)s)")
+    parser.add_argument("--config", required=True, help="the configuration whose `search` settings are the defaults")
+    parser.add_argument(
+        "--search", nargs="+", action="append", required=True, metavar=("NAME", "KEY=VALUE"), help="may be repeated"
+    )
+    parser.add_argument("--positions", type=positive, default=160, help="at most, one of each game (%(default)s)")
+    parser.add_argument(
+        "--plies", type=positive, nargs=2, default=(6, 60), metavar=("FIRST", "LAST"), help="moves before them (6 60)"
+    )
+    parser.add_argument("--reference", type=positive, default=40, help="simulations for each move (%(default)s)")
+    parser.add_argument("--seeds", type=positive, default=3, help="searches of each position (%(default)s)")
     args = parser.parse_args()
+    names = [name for name, *_ in args.search]
+    if any("=" in name for name in names) or len(set(names)) < len(names):
+        parser.error(f"--search: expected a different name first in each, got {', '.join(names)}")
+    if args.plies[0] > args.plies[1]:
+        parser.error(f"--plies: expected FIRST <= LAST, got {args.plies[0]} {args.plies[1]}")
     keep_compiled()
     try:
         kinds = {
             name: config.load(args.config, [*_NO_OTHERS, *(f"search.{each}" for each in more)]).search
             for name, *more in args.search
         }
-        path = networks.find(args.net).path
-        game = saving.read(path).make_game()
-        function, parameters = evaluator(saving.load(path, game))
-        evaluate = jax.tree_util.Partial(function, parameters)
+        network = networks.find(args.net)
+        game = network.saved.make_game()
+        evaluate = jax.tree_util.Partial(*evaluators.saved(network.path, game))
         states = positions(game, evaluate, load_records(args.games), args.positions, args.plies)
         worths = moves_worths(game, evaluate, states, args.reference)
-        print(f"{len(worths)} positions, {np.isfinite(worths).sum()} moves")
+        print(f"{counted(len(worths), 'position')}, {np.isfinite(worths).sum():,} moves")
+        print(line("the network", judged(prior(game, evaluate, states)[None], worths)))
+        first: np.ndarray | None = None
         for name, settings in kinds.items():
-            found = searched(game, evaluate, states, settings, args.seeds)
-            for what, policies in found._asdict().items():
-                print(line(f"{name}, {what}", judged(policies, worths)), flush=True)
+            for what, policies in searched(game, evaluate, states, settings, args.seeds)._asdict().items():
+                found = judged(policies, worths)
+                print(line(f"{name}, {what}", found, first), flush=True)
+                first = found.drawn if first is None else first
     except TengenError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
+
+
+def positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
 
 
 def positions(
@@ -104,9 +129,17 @@ def positions(
 ) -> Any:
     """States [N, ...] of at most `count` games, one of each, where the network does not think that all is decided."""
     rng, first = np.random.default_rng(seed), plies[0]
-    long = [record for record in records if record.game == game.name and len(record.actions) > first]
+    rules = plain_options(game)
+    long = [
+        record
+        for record in records
+        if record.game == game.name and record.start is None and len(record.actions) > first
+        if {**rules, **record.options, **_FREE} == {**rules, **_FREE}
+    ]
     if not long:
-        raise TengenError(f"no game of {game.name} with more than {first} moves")
+        raise TengenError(
+            f"no game of {game.name} with the network's rules, the usual start and more than {first} moves"
+        )
     chosen = [rng.integers(first, min(plies[1], len(record.actions) - 1) + 1) for record in long]
     actions = np.zeros((len(long), max(chosen)), np.int32)
     for row, record, ply in zip(actions, long, chosen, strict=True):
@@ -117,6 +150,13 @@ def positions(
     if not len(kept):
         raise TengenError("the network thinks that every position is decided")
     return jax.tree.map(lambda leaf: leaf[kept], states)
+
+
+def prior(game: Game, evaluate: Evaluate, states: Any) -> np.ndarray:
+    """Float[N, A]: the network's policy."""
+    logits = evaluate(jax.vmap(game.observe)(states)).logits.astype(jnp.float32)
+    legal = jax.vmap(game.legal_actions)(states)
+    return np.asarray(jax.nn.softmax(jnp.where(legal, logits, -jnp.inf)), np.float64)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -161,10 +201,10 @@ def _search(
     game: Game, evaluate: Evaluate, states: Any, settings: SearchSettings, seed: int
 ) -> tuple[search.Result, Array]:
     """The results at the roots, and their improved policies Float[N, A]."""
-    tree = search.plant(game, settings, jax.tree.map(jnp.copy, states))
-    everywhere = jnp.ones(len(tree.root), bool)
+    tree = search.plant(game, settings, states, settings.simulations + 1)
     begin, end = jax.random.split(jax.random.key(seed))
-    tree = search.begin(tree, begin, jnp.where(everywhere, settings.simulations, 0), everywhere)
+    trees = len(tree.root)
+    tree = search.begin(tree, begin, jnp.full(trees, settings.simulations), jnp.ones(trees, bool))
     return _run(evaluate, tree, end, settings.simulations + 1)  # the root's own evaluation is one of them
 
 
@@ -182,25 +222,29 @@ def judged(policies: np.ndarray, worths: np.ndarray) -> Judgement:
     best, rows = worths.max(-1, keepdims=True), np.arange(len(worths))
     regret = np.where(np.isfinite(worths), best - worths, 0)
     average = policies.mean(0)
-    drawn = (policies * regret).sum(-1).mean(0)
     apart = (policies * (np.log(policies + _TINY) - np.log(average + _TINY))).sum(-1)
     return Judgement(
-        drawn=drawn.mean(),
-        error=drawn.std() / len(drawn) ** 0.5,
+        drawn=(policies * regret).sum(-1).mean(0),
         likeliest=regret[rows, policies.argmax(-1)].mean(),
         learned=regret[rows, average.argmax(-1)].mean(),
-        blind=(average[rows, worths.argmax(-1)] < _UNLIKELY).mean(),
+        blind=((average * (worths == best)).sum(-1) < _UNLIKELY).mean(),
         entropy=-(policies * np.log(policies + _TINY)).sum(-1).mean(),
-        spread=apart.mean(),
+        apart=apart.mean(),
     )
 
 
-def line(name: str, found: Judgement) -> str:
+def line(name: str, found: Judgement, first: np.ndarray | None = None) -> str:
+    """`first` is the regret of moves drawn from another policy, to compare with."""
+    than_first = "" if first is None else f" ({mean_and_error(found.drawn - first)})"
     return (
-        f"{name}: regret {found.drawn:.4f} +- {found.error:.4f} drawn, {found.likeliest:.4f} likeliest, "
-        f"{found.learned:.4f} learned; blind {100 * found.blind:.0f} %, entropy {found.entropy:.2f}, "
-        f"apart {found.spread:.3f}"
+        f"{name}: drawn {mean_and_error(found.drawn)}{than_first}, likeliest {found.likeliest:.4f}, "
+        f"learned {found.learned:.4f}, blind {100 * found.blind:.0f} %, entropy {found.entropy:.2f}, "
+        f"apart {found.apart:.3f}"
     )
+
+
+def mean_and_error(values: np.ndarray) -> str:
+    return f"{values.mean():.4f} +- {values.std() / len(values) ** 0.5:.4f}"
 
 
 if __name__ == "__main__":

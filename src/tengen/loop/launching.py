@@ -33,6 +33,7 @@ from tengen.web import report
 from tengen.words import program
 
 _GAMES = 12  # in the report at the end of a run
+_ENDING = 3.0  # seconds that a process which is about to end may keep the run
 
 Advise = Callable[[Callable[[str], None], Callable[[], str]], None]
 """(say, backend): warns users who start a job for a GPU on a CPU; `backend()` names JAX's, and is called if needed."""
@@ -84,9 +85,9 @@ def launch(request: RunRequest, advise: Advise, make: Make | None = None) -> int
     request = replace(request, config=config)
     for note in (*notes, *_not_growing(request)):
         print(note, file=sys.stderr)
-    if request.mode in ("fused", "cluster") and request.base.is_dir():
-        # Another process that has this run is an error before JAX asks for the device's memory, which that one has.
-        with lock.locked(request.base):
+    if request.mode != "async" and (request.base / ".lock").exists():
+        # A process that has this run alone is an error before JAX asks for the device's memory, which it holds.
+        with lock.waiting(lambda: lock.locked(request.base, shared=True), _ENDING):
             pass
     # A device that does not work is an error before there is a run directory.
     if request.mode == "async":
