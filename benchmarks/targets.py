@@ -33,10 +33,12 @@ import numpy as np
 from jax import Array, lax
 
 from tengen import config, search
+from tengen.commands.arguments import positive
 from tengen.config.settings.search import SearchSettings
 from tengen.data.format.identity import plain_options
 from tengen.data.records.records import Record, load_records
 from tengen.errors import TengenError
+from tengen.games.batching import choose
 from tengen.games.core import Game
 from tengen.jax_setup import keep_compiled
 from tengen.nets import evaluators
@@ -101,7 +103,7 @@ def main() -> int:
         }
         network = networks.find(args.net)
         game = network.saved.make_game()
-        evaluate = jax.tree_util.Partial(*evaluators.saved(network.path, game))
+        evaluate = partial(*evaluators.saved(network.path, game))
         states = positions(game, evaluate, load_records(args.games), args.positions, args.plies)
         worths = moves_worths(game, evaluate, states, args.reference)
         print(f"{counted(len(worths), 'position')}, {np.isfinite(worths).sum():,} moves")
@@ -116,12 +118,6 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     return 0
-
-
-def positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise ValueError
-    return number
 
 
 def positions(
@@ -156,16 +152,14 @@ def prior(game: Game, evaluate: Evaluate, states: Any) -> np.ndarray:
     """Float[N, A]: the network's policy."""
     logits = evaluate(jax.vmap(game.observe)(states)).logits.astype(jnp.float32)
     legal = jax.vmap(game.legal_actions)(states)
-    return np.asarray(jax.nn.softmax(jnp.where(legal, logits, -jnp.inf)), np.float64)
+    return np.asarray(selection.softmax(jnp.where(legal, logits, -jnp.inf)), np.float64)
 
 
 @partial(jax.jit, static_argnums=0)
 def _replayed(game: Game, actions: Array, lengths: Array) -> Any:
     def move(ply: Array, states: Any) -> Any:
         after, still = jax.vmap(game.step)(states, actions[:, ply]), ply < lengths
-        return jax.tree.map(
-            lambda new, old: jnp.where(still.reshape(-1, *[1] * (new.ndim - 1)), new, old), after, states
-        )
+        return jax.tree.map(partial(choose, still), after, states)
 
     first = jax.vmap(game.init)(jax.random.split(jax.random.key(0), len(actions)))
     return lax.fori_loop(0, actions.shape[1], move, first)
@@ -183,7 +177,7 @@ def moves_worths(game: Game, evaluate: Evaluate, states: Any, simulations: int) 
         after = jax.vmap(game.step)(before, jnp.asarray(padded[:, 1], jnp.int32))
         mover, following = (np.asarray(jax.vmap(game.to_play)(each)) for each in (before, after))
         over, returns = np.asarray(jax.vmap(game.is_over)(after)), np.asarray(jax.vmap(game.returns)(after))
-        value = np.asarray(_search(game, evaluate, after, settings, 0)[0].value)
+        value = np.asarray(search.run(evaluate, game, after, jax.random.key(0), settings).value)
         value = np.where(over, returns[np.arange(_AT_ONCE), mover], np.where(following == mover, value, -value))
         worths[part[:, 0], part[:, 1]] = value[: len(part)]
         print(f"{start + len(part):,} of {len(pairs):,} moves", file=sys.stderr, flush=True)
@@ -192,29 +186,23 @@ def moves_worths(game: Game, evaluate: Evaluate, states: Any, simulations: int) 
 
 def searched(game: Game, evaluate: Evaluate, states: Any, settings: SearchSettings, seeds: int) -> Policies:
     """Policies of `seeds` searches of every position."""
-    found = [_search(game, evaluate, states, settings, seed) for seed in range(seeds)]
-    both = [result.policy for result, _ in found], [improved for _, improved in found]
-    return Policies(*(np.stack([np.asarray(each, np.float64) for each in policies]) for policies in both))
+    found = [_policies(evaluate, game, settings, states, jax.random.key(seed)) for seed in range(seeds)]
+    return Policies(
+        *(np.stack([np.asarray(each, np.float64) for each in policies]) for policies in zip(*found, strict=True))
+    )
 
 
-def _search(
-    game: Game, evaluate: Evaluate, states: Any, settings: SearchSettings, seed: int
-) -> tuple[search.Result, Array]:
-    """The results at the roots, and their improved policies Float[N, A]."""
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _policies(evaluate: Evaluate, game: Game, settings: SearchSettings, states: Any, key: Array) -> tuple[Array, Array]:
+    """Float[N, A] each, as in `Policies`."""
+    begin, end = jax.random.split(key)
     tree = search.plant(game, settings, states, settings.simulations + 1)
-    begin, end = jax.random.split(jax.random.key(seed))
-    trees = len(tree.root)
-    tree = search.begin(tree, begin, jnp.full(trees, settings.simulations), jnp.ones(trees, bool))
-    return _run(evaluate, tree, end, settings.simulations + 1)  # the root's own evaluation is one of them
-
-
-@jax.jit
-def _run(evaluate: Evaluate, tree: Any, key: Array, steps: Array) -> tuple[search.Result, Array]:
-    tree = lax.fori_loop(0, steps, lambda _, tree: search.simulate(evaluate, tree), tree)
+    budget = jnp.full(len(tree.root), settings.simulations)
+    tree = search.finish(evaluate, search.begin(tree, begin, budget, budget > 0))
     rows = jax.vmap(lambda tree: row_at(tree, tree.root, None))(tree)
     # As Gumbel's searches weight values if these count as they are.
-    improved = selection.improved_policy(rows, replace(tree.settings, value_scale=1.0, value_range=2.0))
-    return search.summarise(tree, key), improved
+    improved = selection.improved_policy(rows, replace(settings, value_scale=1.0, value_range=2.0))
+    return search.summarise(tree, end).policy, improved
 
 
 def judged(policies: np.ndarray, worths: np.ndarray) -> Judgement:

@@ -1,5 +1,6 @@
 """What the policies of searches are worth at recorded positions."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,7 @@ OPEN = Record.of(GAME, [0, 3, 1, 4, 2], players=("a", "b"), result=1.0)
 
 @pytest.fixture(scope="module")
 def evaluate() -> Any:
-    function, parameters = evaluator(nets.build(nets.spec("b1c8", ()), GAME, nnx.Rngs(0), dtype="float32"))
-    return jax.tree_util.Partial(function, parameters)
+    return partial(*evaluator(nets.build(nets.spec("b1c8", ()), GAME, nnx.Rngs(0), dtype="float32")))
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +48,7 @@ def test_games_that_are_too_short_have_no_position(evaluate: Any) -> None:
 
 def test_games_with_other_rules_have_none_either() -> None:
     game, small = games.make("go", size=5), games.make("go", size=4)
-    function, parameters = evaluator(nets.build(nets.spec("b1c8", ()), game, nnx.Rngs(0), dtype="float32"))
-    judge = jax.tree_util.Partial(function, parameters)
+    judge = partial(*evaluator(nets.build(nets.spec("b1c8", ()), game, nnx.Rngs(0), dtype="float32")))
     with pytest.raises(TengenError, match="no game of go with the network's rules"):
         targets.positions(game, judge, [Record.of(small, [0, 1, 2, 3], result=1.0)], 2, (1, 2))
     own = Record.of(games.make("go", size=5, komi=0.5), [0, 1, 2, 3], result=1.0)
@@ -132,7 +131,7 @@ def test_the_command_prints_a_line_for_each_search(
         (("--search", "simulations=4"), "expected a different name"),
         (("--search", "a", "--search", "a"), "expected a different name"),
         (("--search", "a", "--plies", "5", "4"), "expected FIRST <= LAST"),
-        (("--search", "a", "--seeds", "0"), "invalid positive value: '0'"),
+        (("--search", "a", "--seeds", "0"), "--seeds: expected a whole number of at least 1"),
     ],
 )
 def test_mistakes_are_named(
